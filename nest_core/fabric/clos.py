@@ -275,14 +275,10 @@ class Clos(ClosPlan):
         Parallel switches of several planes, and all switches of a pod, are one group.
         """
         sizing = self.sizing
-        leaf: IntArray = self.node_of() // sizing.nodes_per_unit * self.rails + self.rail_of()
-        if height == 1:
-            return leaf
-        pod: IntArray = np.array(sizing.pod_of, dtype=np.int64)[leaf]
-        if height == 2:
-            return pod
-        top: IntArray = np.array(sizing.top_of, dtype=np.int64)[pod]
-        return top
+        group: IntArray = self.node_of() // sizing.nodes_per_unit * self.rails + self.rail_of()
+        for above in (sizing.pod_of, sizing.top_of)[: height - 1]:
+            group = np.array(above, dtype=np.int64)[group]
+        return group
 
     def nic_links(self) -> int:
         """NIC links of one node, all planes, nothing failed."""

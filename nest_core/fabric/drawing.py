@@ -99,24 +99,20 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
     group_of = fabric.drawn_groups()
     grouped = any(group_of.values())
     for node, data in graph.nodes(data=True):
-        element = {"id": names[node], "role": data["role"], "group": groups[node]}
-        if data.get("radix"):
-            element["radix"] = data["radix"]
-        if data.get("count", 1) > 1:
-            element["count"] = data["count"]
-        if grouped:
-            element["group"] = group_of[names[node]]
-        drawing["element"].append(element)
-    for a, b, data in graph.edges(data=True):
-        drawing["link"].append(
-            {
-                "a": names[a],
-                "b": names[b],
-                "bandwidth_GBps": data["bandwidth_Bps"] / GB,
-                "count": int(data["count"]),
-                "latency_us": data["latency_s"] / MICROSECOND,
-            }
-        )
+        group = group_of[names[node]] if grouped else groups[node]
+        element = {"id": names[node], "role": data["role"], "group": group}
+        stated = {"radix": data.get("radix", 0), "count": data.get("count", 1)}
+        drawing["element"].append(element | _only(stated, ("radix", "count")))
+    drawing["link"] += [
+        {
+            "a": names[a],
+            "b": names[b],
+            "bandwidth_GBps": data["bandwidth_Bps"] / GB,
+            "count": int(data["count"]),
+            "latency_us": data["latency_s"] / MICROSECOND,
+        }
+        for a, b, data in graph.edges(data=True)
+    ]
     places = fabric.drawn_places()
     for element, (x, y) in zip(drawing["element"], places, strict=False):
         element["x"], element["y"] = x * PITCH, y * PITCH
@@ -277,13 +273,15 @@ def named(drawing: Drawing) -> Drawing:
     InputError
         If one lacks what it is told apart by.
     """
-    for name, keys in (("element", ("id", "role")), ("link", ("a", "b"))):
-        for place, entry in enumerate(drawing[name]):
-            for key in keys:
-                if key not in entry:
-                    raise InputError(
-                        f"{name}[{place}].{key}", "must be given", "missing", "fill it in"
-                    )
+    lacks = (
+        f"{name}[{place}].{key}"
+        for name, keys in (("element", ("id", "role")), ("link", ("a", "b")))
+        for place, entry in enumerate(drawing[name])
+        for key in keys
+        if key not in entry
+    )
+    for field in lacks:
+        raise InputError(field, "must be given", "missing", "fill it in")
     return drawing
 
 
@@ -307,13 +305,9 @@ def _check_cell(field: str, value: object, *, text: bool) -> None:
 
 def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """Known keys with a value; what stands for "not stated" is left out."""
-    entry_values = {key: entry[key] for key in keys if entry.get(key) is not None}
-    for key, nothing in (("radix", 0), ("group", "")):
-        if entry_values.get(key) == nothing:
-            entry_values.pop(key, None)
-    if "id" in keys and entry_values.get("count") == 1:
-        entry_values.pop("count")
-    return entry_values
+    nothing = {"radix": 0, "group": ""} | ({} if "a" in keys else {"count": 1})
+    stated = {key: entry[key] for key in keys if entry.get(key) is not None}
+    return {key: value for key, value in stated.items() if value != nothing.get(key)}
 
 
 def element_names(graph: LinkGraph, fabric: Fabric) -> dict[Any, str]:
@@ -328,20 +322,17 @@ def _groups(graph: LinkGraph, nesting: Sequence[IntArray], names: Sequence[str])
     """Return the group of every element: of a device as nested, of others what their devices
     share.
     """
-    used = [
+    inwards = [
         (name, np.unique(blocks, return_inverse=True)[1].tolist())
         for name, blocks in zip(names, nesting, strict=False)
         if 1 < np.unique(blocks).size < blocks.size
     ]
-    used.reverse()
     paths: dict[Any, tuple[str, ...]] = {}
     height = heights(graph, [node for node in graph if graph.nodes[node]["role"] == "device"])
     for node in sorted(graph, key=lambda node: height.get(node, 0)):
-        if isinstance(node, int):
-            paths[node] = tuple(f"{name} {blocks[node]}" for name, blocks in used)
-        else:
-            below = [paths[other] for other in graph[node] if height[other] < height[node]]
-            paths[node] = _common(below)
+        below = [paths[other] for other in graph[node] if height[other] < height[node]]
+        of_device = (f"{name} {blocks[node]}" for name, blocks in reversed(inwards))
+        paths[node] = tuple(of_device) if isinstance(node, int) else _common(below)
     return {node: "/".join(path) for node, path in paths.items()}
 
 

@@ -242,26 +242,26 @@ class GraphFabric(Fabric):
         )
         seen: set[str] = set()
         for index, element in enumerate(self.elements):
-            if element.role not in ("device", "nic", "switch"):
-                raise InputError(
-                    f"element[{index}].role",
-                    "must be device, nic or switch",
-                    element.role,
-                    "pick one of them",
-                )
+            require(
+                element.role in ("device", "nic", "switch"),
+                f"element[{index}].role",
+                "must be device, nic or switch",
+                element.role,
+                "pick one of them",
+            )
             whole(f"element[{index}].radix", element.radix, lowest=0)
             whole(f"element[{index}].count", element.count)
-            if element.role == "device" and element.count > 1:
-                raise InputError(
-                    f"element[{index}].count",
-                    "must be 1 for a device, which has a rank",
-                    element.count,
-                    "draw every device",
-                )
-            if element.id in seen:
-                raise InputError(
-                    f"element[{index}].id", "must be used once only", element.id, "rename it"
-                )
+            require(
+                element.role != "device" or element.count == 1,
+                f"element[{index}].count",
+                "must be 1 for a device, which has a rank",
+                element.count,
+                "draw every device",
+            )
+            field = f"element[{index}].id"
+            require(
+                element.id not in seen, field, "must be used once only", element.id, "rename it"
+            )
             seen.add(element.id)
 
     def _check_links(self) -> None:
@@ -318,15 +318,14 @@ class GraphFabric(Fabric):
                 )
 
     def _check_connected(self) -> None:
-        reached = hops(self.explicit(), [0])
-        for number, name in enumerate(self.device_ids):
-            if number not in reached:
-                raise InputError(
-                    "link",
-                    f"must connect all devices, {name} with {self.device_ids[0]}",
-                    "no path",
-                    "add links or remove the device",
-                )
+        reached, names = hops(self.explicit(), [0]), self.device_ids
+        for lost in (name for number, name in enumerate(names) if number not in reached):
+            raise InputError(
+                "link",
+                f"must connect all devices, {lost} with {names[0]}",
+                "no path",
+                "add links or remove the device",
+            )
 
 
 @singledispatch

@@ -340,9 +340,7 @@ def _group_sizes(fabric: Hierarchical) -> tuple[IntArray, ...]:
     sizes: list[IntArray] = []
     groups = 1
     for tier in reversed(fabric.tiers):
-        tier_sizes = np.full(groups, tier.group_size, dtype=np.int64)
-        if tier.group_sizes:
-            tier_sizes[:] = tier.group_sizes
+        tier_sizes = np.full(groups, tier.group_sizes or tier.group_size, dtype=np.int64)
         tier_sizes.flags.writeable = False
         sizes.append(tier_sizes)
         groups = int(tier_sizes.sum())

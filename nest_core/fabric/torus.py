@@ -304,11 +304,7 @@ class Torus(Fabric):
 
     def link_places(self) -> list[tuple[IntArray, IntArray, int, bool]]:
         """Places at both ends of links, the dimension that they run along, and if they close it."""
-        place = np.arange(self.places)
-        coordinates, rest = [], place
-        for size in self.shape:
-            coordinates.append(rest % size)
-            rest = rest // size
+        coordinates = np.unravel_index(np.arange(self.places), self.shape, order="F")
         strides = np.cumprod((1, *self.shape[:-1])).tolist()
         links = []
         for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
@@ -318,10 +314,9 @@ class Torus(Fabric):
             shifts = self.shifts[axis]
             if wrapped and (any(shifts) or size > 2):
                 edge = np.flatnonzero(coordinates[axis] == size - 1)
-                ahead = np.zeros(len(edge), dtype=np.int64)
-                for other, (length, stride) in enumerate(zip(self.shape, strides, strict=True)):
-                    at = np.zeros_like(ahead) if other == axis else coordinates[other][edge]
-                    ahead += (at + shifts[other]) % length * stride
+                beside = [at[edge] * (other != axis) for other, at in enumerate(coordinates)]
+                moved = tuple(at + shift for at, shift in zip(beside, shifts, strict=True))
+                ahead = np.ravel_multi_index(moved, self.shape, mode="wrap", order="F")
                 links.append((edge, ahead, axis, True))
         return links
 

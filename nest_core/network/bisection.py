@@ -28,8 +28,6 @@ from nest_core.network.tree import TreeLinkMap, TreeTier
 
 __all__ = ["bisection_Bps", "full_bisection_Bps", "knows_nodes", "last_half"]
 
-UNIT = 2.0**30
-
 
 def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
     """Bandwidth between the halves; None for one device, and for link graphs of over 16,384.
@@ -155,23 +153,11 @@ def _direct_cut(scale_up: ScaleUpLinkMap, last: BoolArray) -> float:
 
 def _link_cut(links: Links, last: BoolArray) -> float:
     """Minimum cut between the halves, each contracted to one vertex."""
-    from scipy.sparse import csgraph, csr_array  # few fabrics are drawn
+    from nest_core.network.cuts import Cuts  # scipy: few fabrics are drawn
 
-    size = len(links.elements) - links.devices + 2
-    vertex = np.concatenate([last.astype(np.int64), np.arange(2, size)])
-    tail, head, capacity = vertex[links.tail], vertex[links.head], links.capacity_Bps
-    leaving = float(capacity[(tail == 0) & (head != 0)].sum())
-    # The flow is counted in whole numbers below 2^31; the cut it finds is then added up exactly.
-    graph = csr_array((capacity / leaving * UNIT, (tail, head)), shape=(size, size))
-    graph.setdiag(0)
-    graph.eliminate_zeros()
-    graph.data = np.minimum(np.rint(graph.data), UNIT)
-    graph = csr_array(graph.astype(np.int32))
-    rest = csr_array(graph - csgraph.maximum_flow(graph, 0, 1).flow)
-    rest.eliminate_zeros()
-    side = np.zeros(size, np.bool_)
-    side[csgraph.breadth_first_order(rest, 0, return_predecessors=False)] = True
-    return float(capacity[side[tail] & ~side[head]].sum())
+    side = np.append(last.astype(np.int64), np.full(len(links.elements) - links.devices, -1))
+    used, one_group = np.ones(len(links.tail), np.bool_), np.zeros(links.devices, np.int64)
+    return float(Cuts.between(links, used, side, one_group).uplinks_Bps().min())
 
 
 def _numbered(values: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nest_core.fabric import Clos
 from nest_core.network.levels import Level, Network
-from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray
+from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray, rank_within
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
@@ -103,17 +103,9 @@ def _uplink_tier(fabric: Clos, height: int, links: IntArray) -> TreeTier:
         False,
         int(links.max()),
         links,
-        _rank(child),
+        rank_within(child),
         max(1, int(links.max()) // switches),
     )
-
-
-def _rank(child: IntArray) -> IntArray:
-    """Place of every device among those of its child, shape (devices,)."""
-    order = np.argsort(child, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(child)) - np.searchsorted(child[order], child[order])
-    return rank
 
 
 def _relays(fabric: Clos, node: IntArray) -> IntArray:
@@ -126,7 +118,8 @@ def _relays(fabric: Clos, node: IntArray) -> IntArray:
     at[node, slot] = np.where(alive, np.arange(fabric.devices), -1)
     wanted = slot[:, None] // rails * rails + np.arange(rails)[None, :]
     relay = at[node[:, None], wanted]
-    return np.where(relay >= 0, relay, _any_of_rail(at, rails)[node])
+    any_of_rail: IntArray = at.reshape(len(at), -1, rails).max(axis=1)
+    return np.where(relay >= 0, relay, any_of_rail[node])
 
 
 def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
@@ -141,12 +134,6 @@ def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
     start = np.cumsum(count) - count
     instead = survivors[start[node] + fabric.slot_of() % np.maximum(count[node], 1)]
     return np.where(alive, np.arange(fabric.devices), instead)
-
-
-def _any_of_rail(at: IntArray, rails: int) -> IntArray:
-    """Return a device of every node on every rail, shape (nodes, rails)."""
-    by_rail = at.reshape(len(at), -1, rails)
-    return np.asarray(by_rail.max(axis=1))
 
 
 def _nesting(fabric: Clos, node: IntArray) -> tuple[IntArray, ...]:

@@ -35,7 +35,7 @@ and collectives may send to all others at once over the links of each device.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -55,11 +55,12 @@ from nest_core.network.link_graph import (
     TABLE,
     Links,
     NextHops,
-    next_hops,
     read_links,
+    tables,
 )
-from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray
+from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray, runs
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
+from nest_core.network.twins import Twins, inside_parts, reduced
 
 __all__ = ["graph_network", "meshed_nodes"]
 
@@ -94,18 +95,10 @@ def meshed_nodes(links: Links) -> tuple[ScaleUpLinkMap, IntArray] | None:
     node_links, rest = divmod(len(inside), len(size))
     if size[0] > FEW and node_links not in (2 * size[0], size[0] * (size[0] - 1)):
         return None
-    rate = links.capacity_Bps[inside]
-    for row in (a, b, rate):
-        if rest or not (row.reshape(len(size), node_links) == row[:node_links]).all():
-            return None
-    pairs = list(
-        zip(
-            a[:node_links].tolist(),
-            b[:node_links].tolist(),
-            rate[:node_links].tolist(),
-            strict=True,
-        )
-    )
+    rows = np.stack([a, b, links.capacity_Bps[inside]])
+    if rest or not (rows.reshape(3, len(size), -1) == rows[:, None, :node_links]).all():
+        return None
+    pairs = [(int(a), int(b), rate) for a, b, rate in rows[:, :node_links].T.tolist()]
     once = [(low, high, width) for low, high, width in pairs if low < high]
     link_map = scale_up_link_map(node, slot, int(size[0]), once)
     # Links are numbered pair by pair, there and back.
@@ -241,12 +234,44 @@ class _Use:
 
 
 def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
+    """Follow shortest paths between parts that stand for all that are like them."""
+    steps, table = reduced(links, nesting)
+    groups = [nesting]
+    for step in steps:
+        links = step.links
+        groups.append(tuple(group[step.stays[: links.devices]] for group in groups[-1]))
+    every = tables(links, np.arange(links.devices), TABLE // 4) if table is None else [table]
+    use = _followed(links, groups.pop(), every)
+    for step, nesting in zip(reversed(steps), reversed(groups), strict=True):
+        use = _of_all(use, step, nesting)
+    return use
+
+
+def _of_all(use: _Use, step: Twins, nesting: tuple[IntArray, ...]) -> _Use:
+    """Return the use of a graph from that of the smaller one which stands for it.
+
+    What the group of one part owns, groups of like parts own in these.
+    """
+    element, arc = step.first(step.elements), step.first(step.arcs)
+    module, owners = step.elements.module, []
+    for small, group in zip(use.owner, nesting, strict=True):
+        first, alone = inside_parts(group, module)
+        owner = small[np.searchsorted(step.stays, element)]
+        moves = (owner >= 0) & (module >= 0) & alone[owner]
+        moves &= module[first[owner]] == module[element]
+        owner[moves] = group[step.elements.at(first[owner[moves]], module[moves])]
+        owners.append(owner)
+    arc_level = use.arc_level[np.searchsorted(step.kept_arc, arc)]
+    return _Use(arc_level, tuple(owners), len(nesting[0]))
+
+
+def _followed(links: Links, nesting: tuple[IntArray, ...], tables: Iterable[NextHops]) -> _Use:
     """Follow all shortest paths within every group of every level, target by target."""
     size = len(links.elements)
     arc_level = np.full(len(links.tail), len(nesting))
     lowest = [np.full(size, size, np.int64) for _ in nesting]
     highest = [np.full(size, -1, np.int64) for _ in nesting]
-    for table in _tables(links):
+    for table in tables:
         targets = np.flatnonzero(table.column >= 0)
         slot = np.empty(len(targets) * size, np.int64)
         for k in range(len(nesting) - 1, -1, -1):
@@ -258,9 +283,8 @@ def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
             while len(front):
                 seen[front] = True
                 first, fan = table.start[front], table.start[front + 1] - table.start[front]
-                entry = np.repeat(np.arange(len(front)), fan)
-                within = np.arange(len(entry)) - np.repeat(np.cumsum(fan) - fan, fan)
-                arc = table.arc[first[entry] + within]
+                entry, place = runs(first, fan)
+                arc = table.arc[place]
                 arc_level[arc] = np.minimum(arc_level[arc], k)
                 ahead = front[entry] // size * size + links.head[arc]
                 ahead = ahead[~seen[ahead]]
@@ -275,13 +299,6 @@ def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
     for inside, group in zip(owner, nesting, strict=True):
         inside[: links.devices] = group  # also of devices that forward for others
     return _Use(arc_level, owner, links.devices)
-
-
-def _tables(links: Links) -> Iterator[NextHops]:
-    """Next hops towards all devices, block by block."""
-    block = max(1, TABLE // len(links.elements) // 4)
-    for begin in range(0, links.devices, block):
-        yield next_hops(links, np.arange(begin, min(begin + block, links.devices)))
 
 
 def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:

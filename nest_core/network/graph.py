@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
-from nest_core.network.gates import Gates, find_gates
 from nest_core.network.kernels import spread
-from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
+from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, tables
 from nest_core.network.link_map import (
     BoolArray,
     FloatArray,
@@ -37,8 +36,10 @@ from nest_core.network.link_map import (
     hashed,
     innermost,
     joined,
+    runs,
 )
 from nest_core.network.scale_up import ScaleUpLinkMap
+from nest_core.network.twins import Twins, reduced, whole
 
 __all__ = ["GraphLinkMap"]
 
@@ -75,7 +76,7 @@ class GraphLinkMap(LinkMap):
     speed: FloatArray | None = None
     scale_up: ScaleUpLinkMap | None = None
     scale_up_arc: IntArray | None = None
-    _tabled: dict[str, NextHops | Gates | None] = field(default_factory=dict, repr=False)
+    _tabled: list[tuple[list[Twins], NextHops | None]] = field(default_factory=list, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
     node: IntArray = field(init=False, repr=False)
@@ -109,10 +110,10 @@ class GraphLinkMap(LinkMap):
             return most
         if self.routing != "adaptive":
             return one_link
-        if (table := self._table_of_all()) is None:
+        if (table := self._small[1]) is None:
             return most  # to table all routes for a bound would take longer than it saves
         begins = table.start[:-1][np.diff(table.start) > 0]
-        first = np.where(is_device, self.capacity_Bps, 0.0)[table.arc]
+        first = np.where(is_device, self.capacity_Bps, 0.0)[self._stays[table.arc]]
         return float(np.add.reduceat(first, begins).max())
 
     @cached_property
@@ -192,27 +193,24 @@ class GraphLinkMap(LinkMap):
             parts.append((flow[crossing], self._first[self.scale_up_arc[link]], part))
             each_s = self.links.latency_s[self.scale_up_arc[0]]
             latency[flow] = each_s * self.scale_up.hops(source[flow], target[flow])
-        gates = self._gates if self.routing == "adaptive" else None
-        if gates is not None:
-            flow = np.flatnonzero(~stays)
-            latency[flow] = self.latency_s(source[flow], target[flow])
-            leaving, entering = gates.between(source, target)
-            hops = gates.start, gates.arc, self.links.head, self.capacity_Bps
-            row = gates.row[entering[flow]]
-            crossing, arc, share = spread(hops, row, gates.place, leaving[flow], entering[flow])
-            parts.append((flow[crossing], arc, share))
-            flow = np.flatnonzero(leaving != source)
-            ways = np.hstack([gates.up[source[flow]], gates.down[target[flow]]]).reshape(-1)
-            parts.append((np.repeat(flow, 4), ways, np.ones(len(ways))))
-        for table, flow in () if gates else self._tables(target):
+        for table, flow in self._tables(target):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
-                hops = table.start, table.arc, self.links.head, self.capacity_Bps
-                every = np.arange(len(self.links.elements))
-                row = table.column[target[flow]] * len(every)
-                crossing, arc, share = spread(hops, row, every, source[flow], target[flow])
-                parts.append((flow[crossing], arc, share))
-                latency[flow] = self._along(table, source[flow], target[flow])
+                ends = self._stand_ins(source[flow], target[flow])
+                here, there = ends.pop()
+                links, every = table.links, np.arange(len(table.links.elements))
+                hops = table.start, table.arc, links.head, self.capacity_Bps[self._stays]
+                pair, alike = np.unique(here * len(every) + there, return_inverse=True)
+                first, last = np.divmod(pair, len(every))
+                row = table.column[last] * len(every)
+                crossing, arc, share = spread(hops, row, every, first, last)
+                begin = np.searchsorted(crossing, np.arange(len(pair) + 1))
+                walked, place = runs(begin[alike], np.diff(begin)[alike])
+                arc = arc[place]
+                for step, pairs in zip(reversed(self._small[0]), reversed(ends), strict=True):
+                    arc = step.crossed(arc, walked, *pairs)
+                parts.append((flow[walked], arc, share[place]))
+                latency[flow] = self._along(table, here, there)
                 continue
             for walked, arc, link_group in self._single(
                 table, flow, source[flow], target[flow], variant
@@ -224,14 +222,11 @@ class GraphLinkMap(LinkMap):
 
     def latency_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """One way along the (first) route, shape of ``source``."""
-        if self.routing == "adaptive" and (gates := self._gates) is not None:
-            leaving, entering = gates.between(source, target)
-            ends = np.where(leaving != source, gates.away_s[source] + gates.away_s[target], 0.0)
-            return np.asarray(ends + gates.latency_s[gates.row[entering] + gates.place[leaving]])
         latency = np.zeros(len(source))
         for table, flow in self._tables(target):
             if self.routing != "ecmp":
-                latency[flow] = self._along(table, source[flow], target[flow])
+                ends = self._stand_ins(source[flow], target[flow])
+                latency[flow] = self._along(table, *ends[-1])
                 continue
             for walked, arc, _ in self._single(table, flow, source[flow], target[flow], 0):
                 latency[walked] += self.links.latency_s[arc]
@@ -239,33 +234,40 @@ class GraphLinkMap(LinkMap):
 
     def _along(self, table: NextHops, source: IntArray, target: IntArray) -> FloatArray:
         """Latency of each flow's first route, where all routes to a target follow one tree."""
-        place = table.column[target] * len(self.links.elements) + source
+        place = table.column[target] * len(table.links.elements) + source
         return np.asarray(table.latency_s[place])
 
     def _tables(self, target: IntArray) -> Iterator[tuple[NextHops, IntArray]]:
         """Tables that serve all targets, each with its flows; one for all where it fits."""
-        if (table := self._table_of_all()) is not None:
-            yield table, np.arange(len(target))
+        if self._small[1] is not None:
+            yield self._small[1], np.arange(len(target))
             return
-        block = max(1, TABLE // len(self.links.elements))
-        wanted = np.unique(target)
-        for begin in range(0, len(wanted), block):
-            table = next_hops(self.links, wanted[begin : begin + block])
+        for table in tables(self.links, np.unique(target), TABLE):
             yield table, np.flatnonzero(table.column[target] >= 0)
 
-    def _table_of_all(self) -> NextHops | None:
-        """Return the table that serves all targets, where it fits."""
-        if self.links.devices > max(1, TABLE // len(self.links.elements)):
-            return None
-        if "all" not in self._tabled:
-            self._tabled["all"] = next_hops(self.links, np.arange(self.links.devices))
-        return cast("NextHops", self._tabled["all"])
+    @property
+    def _small(self) -> tuple[list[Twins], NextHops | None]:
+        """Graphs that stand for this one where flows spread, and the table of the smallest."""
+        if not self._tabled:
+            adaptive = self.routing == "adaptive"
+            small = reduced(self.links, (), self.arc_level) if adaptive else ([], whole(self.links))
+            self._tabled.append(small)
+        return self._tabled[0]
 
     @property
-    def _gates(self) -> Gates | None:
-        if "gates" not in self._tabled:
-            self._tabled["gates"] = find_gates(self.links)
-        return cast("Gates | None", self._tabled["gates"])
+    def _stays(self) -> IntArray:
+        """Arcs that the smallest graph has."""
+        arcs = np.arange(len(self.links.tail))
+        for step in self._small[0]:
+            arcs = arcs[step.kept_arc]
+        return arcs
+
+    def _stand_ins(self, source: IntArray, target: IntArray) -> list[tuple[IntArray, IntArray]]:
+        """Return the ends of flows, in this graph and in each that stands for it."""
+        ends = [(source, target)]
+        for step in self._small[0]:
+            ends.append(step.stand_ins(*ends[-1]))
+        return ends
 
     def _single(
         self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray, variant: int

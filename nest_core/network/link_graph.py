@@ -7,7 +7,7 @@ which Dijkstra's search finds first. Flows may spread over several.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,8 +27,10 @@ __all__ = [
     "NextHops",
     "Path",
     "next_hops",
+    "parts",
     "read_links",
     "shortest_paths",
+    "tables",
 ]
 
 DEVICE, NIC, SWITCH = 0, 1, 2
@@ -78,10 +80,10 @@ class Links:
     def node(self) -> IntArray:
         """Node of every element: what hangs together without NICs; NICs are nodes apart."""
         inside = (self.role[self.tail] != NIC) & (self.role[self.head] != NIC)
-        return _parts(self.tail[inside], self.head[inside], len(self.elements))
+        return parts(self.tail[inside], self.head[inside], len(self.elements))
 
 
-def _parts(tail: IntArray, head: IntArray, size: int) -> IntArray:
+def parts(tail: IntArray, head: IntArray, size: int) -> IntArray:
     """Return the connected part of every element, shape (size,)."""
     from scipy.sparse import csgraph, csr_array
 
@@ -133,7 +135,7 @@ def read_links(graph: LinkGraph) -> Links:
 
 
 def _check_connected(links: Links) -> None:
-    part = _parts(links.tail, links.head, len(links.elements))[: links.devices]
+    part = parts(links.tail, links.head, len(links.elements))[: links.devices]
     unreachable = np.flatnonzero(part != part[0])
     if len(unreachable):
         raise InputError(
@@ -214,6 +216,13 @@ def next_hops(links: Links, targets: IntArray) -> NextHops:
     column = np.full(links.devices, -1, np.int64)
     column[targets] = np.arange(len(targets))
     return NextHops(links, column, start, arc)
+
+
+def tables(links: Links, targets: IntArray, room: int) -> Iterator[NextHops]:
+    """Table the next hops towards some devices, as many (element, target) pairs at once."""
+    block = max(1, room // len(links.elements))
+    for begin in range(0, len(targets), block):
+        yield next_hops(links, targets[begin : begin + block])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ __all__ = [
     "hashed",
     "innermost",
     "joined",
+    "rank_within",
+    "runs",
 ]
 
 ECMP_DRAWS = 32
@@ -145,6 +147,20 @@ def innermost(nesting: tuple[IntArray, ...], source: IntArray, target: IntArray)
         met[nesting[index][source] == nesting[index][target]] = index
     met[source == target] = -1
     return met
+
+
+def runs(first: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+    """Return which run every entry of runs belongs to, and its place: one after another."""
+    which = np.repeat(np.arange(len(first)), count)
+    return which, first[which] + np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+
+
+def rank_within(group: IntArray) -> IntArray:
+    """Return the place of everything among what is in the same group, in order of their numbers."""
+    order = np.argsort(group, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
+    return rank
 
 
 def joined(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network.link_map import FloatArray, IntArray, runs
 
 __all__ = ["ScaleUpLinkMap", "scale_up_link_map"]
 
@@ -65,9 +65,7 @@ class ScaleUpLinkMap:
         """Flow, link group and share of every crossing between devices of one node each."""
         pair = self.slot[source] * len(self.distance) + self.slot[target]
         first, count = self.start[pair], self.start[pair + 1] - self.start[pair]
-        flow = np.repeat(np.arange(len(source)), count)
-        within = np.arange(len(flow)) - np.repeat(np.cumsum(count) - count, count)
-        entry = first[flow] + within
+        flow, entry = runs(first, count)
         link_group = self.node[source][flow] * self.links_per_node + self.link[entry]
         return flow, link_group, self.share[entry]
 

@@ -54,12 +54,7 @@ class TorusShape:
 
     def coordinates(self, devices: IntArray) -> IntArray:
         """Shape (dims, ...)."""
-        rest = np.asarray(devices, dtype=np.int64)
-        result = []
-        for size in self.shape:
-            result.append(rest % size)
-            rest = rest // size
-        return np.stack(result)
+        return np.stack(np.unravel_index(devices, self.shape, order="F"))
 
     def number(self, coordinates: IntArray) -> IntArray:
         """Device at coordinates, reduced round the torus; shape (dims, ...) to (...)."""
@@ -68,12 +63,7 @@ class TorusShape:
             turns = place[axis] // self.shape[axis]
             for other, shift in enumerate(self.shifts[axis]):
                 place[other] += turns * shift
-        for axis, size in enumerate(self.shape):
-            place[axis] %= size
-        result = np.zeros(place.shape[1:], dtype=np.int64)
-        for axis in range(len(self.shape) - 1, -1, -1):
-            result = result * self.shape[axis] + place[axis]
-        return result
+        return np.asarray(np.ravel_multi_index(tuple(place), self.shape, mode="wrap", order="F"))
 
     def moves(self, source: IntArray, target: IntArray) -> IntArray:
         """Signed hops along every dimension, shape (dims, ...)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import networkx as nx
 import numpy as np
@@ -15,9 +15,9 @@ from nest_core.network import Network, collapse, transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.cuts import Cuts
 from nest_core.network.error import REMOTE_HOPS, block_levels, collapse_error, levels_only
-from nest_core.network.gates import find_gates
 from nest_core.network.link_graph import read_links
 from nest_core.network.tree import TreeTier
+from nest_core.network.twins import reduced, whole
 
 # Where links and structure state the same: not where a mesh's flows divide by another rule, and
 # not where a device drives one NIC of a pool but the pool counts as one link group.
@@ -160,6 +160,7 @@ def test_flows_divide_at_every_switch_as_its_widths_do(seed, table, monkeypatch)
     where next hops are too many to be tabled at once.
     """
     monkeypatch.setattr("nest_core.network.graph.TABLE", table)
+    monkeypatch.setattr("nest_core.network.twins.TABLE", table)
     dice = np.random.default_rng(seed)
     graph = nx.relabel_nodes(
         nx.random_regular_graph(5, 40, seed=seed), {k: f"s{k}" for k in range(40)}
@@ -202,97 +203,118 @@ def test_flows_divide_at_every_switch_as_its_widths_do(seed, table, monkeypatch)
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_gates_change_no_route(seed, monkeypatch):
-    """Uneven racks, NICs that two devices share, and links of many widths.
-
-    The oracle is the search over the whole graph, which gates only make shorter.
+def clustered(seed: int) -> nx.Graph:
+    """Nodes of one size or nearly so below leaves, in rails or planes, with and without NICs and
+    switches of their own; here and there a link is missing, or another.
     """
     dice = np.random.default_rng(seed)
-    graph = drawn(0, [f"spine{k}" for k in range(3)])
-    leaves = [f"leaf{k}" for k in range(4)]
-    for leaf in leaves:
-        graph.add_node(leaf, role="switch")
-        for spine in range(3):
-            link(
-                graph,
-                leaf,
-                f"spine{spine}",
-                50,
-                float(dice.integers(1, 4)),
-                int(dice.integers(1, 4)),
-            )
-    for host in range(9):
-        graph.add_node(f"host{host}", role="switch")
-        size = int(dice.choice([2, 4]))
-        for nic in range(size // 2):
-            graph.add_node((host, nic), role="nic")
-            link(graph, (host, nic), str(dice.choice(leaves)), 50, 0.5 + host)
-        for device in range(size):
-            name = f"gpu{host}.{device}"
-            graph.add_node(name, role="device")
-            link(graph, name, f"host{host}", 400, 0.1)
-            link(graph, name, (host, device // 2), 50, 0.2)
-    ways = graph_network(graph).link_map
-    assert find_gates(ways.links) is not None
-    pairs = np.indices((ways.links.devices,) * 2).reshape(2, -1)
-    found, latency_s = ways.routes(*pairs), ways.latency_s(*pairs)
-    monkeypatch.setattr("nest_core.network.graph.find_gates", lambda links: None)
-    walked = graph_network(graph).link_map
-    expected = walked.routes(*pairs)
-    for routes in (found, expected):
-        order = np.lexsort((routes.link_group, routes.flow))
+    leaves, spines, per, rails, planes = (
+        int(dice.choice(choices))
+        for choices in ((2, 3, 4), (1, 2, 3), (1, 2, 4), (1, 1, 2), (1, 2))
+    )
+    switched, has_nics = dice.random(2) < 0.7
+    graph = drawn(0, [f"spine{spine}" for spine in range(spines)])
+    for leaf in range(leaves * rails * planes):
+        graph.add_node(f"leaf{leaf}", role="switch")
+        for spine in range(spines):
+            wide = int(dice.choice([1, 1, 1, 2]))
+            link(graph, f"leaf{leaf}", f"spine{spine}", float(dice.choice([50, 50, 25])), 1, wide)
+    for leaf, host in np.ndindex(leaves, int(dice.integers(5, 8))):
+        size, name = (per if dice.random() < 0.95 else 1), f"host{leaf}.{host}"
+        members = [f"{name} gpu{slot}" for slot in range(size)]
+        graph.add_nodes_from(members, role="device")
+        if switched and size > 1:
+            graph.add_node(name, role="switch")
+        inside = [(member, name) for member in members] if switched else pairwise(members)
+        for a, b in inside if size > 1 else ():
+            link(graph, a, b, 400, 0.1)
+        for slot, plane in np.ndindex(size, planes):
+            up = f"leaf{(leaf * rails + slot % rails) * planes + plane}"
+            nic = f"{name} nic{slot // (1 + seed % 2)}.{plane}"
+            if has_nics:
+                graph.add_node(nic, role="nic")
+                link(graph, members[slot], nic, float(dice.choice([50, 25], p=[0.97, 0.03])), 0.2)
+            if dice.random() < 0.98 or plane == 0:
+                link(graph, nic if has_nics else members[slot], up, 50)
+    return graph
+
+
+def walked(graph: nx.Graph, start: object, goal: object) -> dict[tuple[object, object], float]:
+    """What of a flow crosses each link, walked over the distances that networkx finds."""
+    enter = {"device": 1e4, "nic": 1e8, "switch": 0.0}
+    role = nx.get_node_attributes(graph, "role")
+    towards = nx.DiGraph()
+    for a, b in [*graph.edges, *((b, a) for a, b in graph.edges)]:
+        towards.add_edge(b, a, cost=1 + enter[role[b]])
+    away = nx.single_source_dijkstra_path_length(towards, goal, weight="cost")
+    crossed: dict[tuple[object, object], float] = {}
+    part = {start: 1.0}
+    while set(part) != {goal}:
+        here = max((name for name in part if name != goal), key=away.__getitem__)
+        moved = part.pop(here)
+        ahead = [b for b in graph[here] if away[here] == away[b] + 1 + enter[role[b]]]
+        if role[here] == "device":
+            ahead = [b for b in ahead if role[b] != "nic"] or ahead
+        widths = [
+            graph.edges[here, b]["bandwidth_Bps"] * graph.edges[here, b]["count"] for b in ahead
+        ]
+        for b, width in zip(ahead, widths, strict=True):
+            crossed[here, b] = moved * width / sum(widths)
+            part[b] = part.get(b, 0.0) + crossed[here, b]
+    return crossed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_three_parts_of_a_kind_stand_for_all(seed, monkeypatch):
+    """Levels are those of the search over the whole graph to the bit, and so are routes and
+    latencies; some of them networkx walks as well.
+    """
+    graph = clustered(seed)
+    network = graph_network(graph)
+    link_map = network.link_map
+    links, pairs = link_map.links, np.indices((network.devices,) * 2).reshape(2, -1)
+    assert reduced(links)[0]
+    routes, latency_s = link_map.routes(*pairs), link_map.latency_s(*pairs)
+    for module in ("graph", "clusters"):
+        monkeypatch.setattr(
+            f"nest_core.network.{module}.reduced", lambda links, *_: ([], whole(links))
+        )
+    slow = graph_network(graph)
+    assert network.levels == slow.levels
+    assert all((a == b).all() for a, b in zip(network.nesting, slow.nesting, strict=True))
+    assert (link_map.arc_level == slow.link_map.arc_level).all()
+    expected = slow.link_map.routes(*pairs)
+    for entry in (routes, expected):
+        order = np.lexsort((entry.link_group, entry.flow))
         for name in ("flow", "link_group", "share"):
-            object.__setattr__(routes, name, getattr(routes, name)[order])
-    assert (found.flow == expected.flow).all()
-    assert (found.link_group == expected.link_group).all()
-    assert found.share == pytest.approx(expected.share, rel=1e-12)
-    assert found.latency_s == pytest.approx(expected.latency_s, rel=1e-12)
-    assert latency_s == pytest.approx(walked.latency_s(*pairs), rel=1e-12)
-    assert (found.outside == expected.outside).all()
+            object.__setattr__(entry, name, getattr(entry, name)[order])
+    for name in ("flow", "link_group", "share", "latency_s", "outside"):
+        assert (getattr(routes, name) == getattr(expected, name)).all()
+    assert (latency_s == slow.link_map.latency_s(*pairs)).all()
+    for flow in np.random.default_rng(seed).choice(len(pairs[0]), 12).tolist():
+        some = slice(*np.searchsorted(routes.flow, [flow, flow + 1]))
+        ends = [
+            (links.elements[links.tail[arc]], links.elements[links.head[arc]])
+            for arc in routes.link_group[some].tolist()
+        ]
+        found = dict(zip(ends, routes.share[some].tolist(), strict=True))
+        start, goal = (links.elements[end[flow]] for end in pairs)
+        assert found == pytest.approx(walked(graph, start, goal), rel=1e-12)
 
 
-def two_nics(graph: nx.Graph) -> None:
-    """A device with a second NIC on another leaf."""
-    graph.add_node("other", role="nic")
-    link(graph, 0, "other", 50)
-    link(graph, "other", "leaf1", 50)
-
-
-def two_links(graph: nx.Graph) -> None:
-    """A NIC on two leaves."""
-    link(graph, "nic0", "leaf1", 50)
-
-
-def shared_nic(graph: nx.Graph) -> None:
-    """A NIC that nodes share carries traffic between them past all switches."""
-    graph.remove_node("nic2")
-    link(graph, 2, "nic1", 50)
-
-
-def lone_device(graph: nx.Graph) -> None:
-    """A device on a leaf, without a NIC."""
-    graph.add_node(4, role="device")
-    link(graph, 4, "leaf0", 50)
-
-
-def apart(graph: nx.Graph) -> None:
-    """Leaves that only nodes join: devices forward for others."""
-    graph.remove_edge("leaf0", "leaf1")
-
-
-@pytest.mark.parametrize("change", [None, two_nics, two_links, shared_nic, lone_device, apart])
-def test_there_are_gates_only_where_devices_leave_by_one_way(change):
-    graph = drawn(4, ["host0", "host1", "leaf0", "leaf1"])
-    link(graph, "leaf0", "leaf1", 50)
-    for device in range(4):
-        graph.add_node(f"nic{device}", role="nic")
-        link(graph, device, f"host{device // 2}", 400)
-        link(graph, device, f"nic{device}", 50)
-        link(graph, f"nic{device}", f"leaf{device % 2}", 50)
-    if change:
-        change(graph)
-    assert (find_gates(read_links(graph)) is None) == (change is not None)
+def test_parts_that_others_pass_through_are_not_taken_together():
+    """Four nodes alone join two leaves: what the others send each other spreads over all four."""
+    graph = drawn(0, ["leaf0", "leaf1"])
+    for node in range(12):
+        graph.add_node(node, role="device")
+        for leaf in (0, 1) if node < 4 else (node % 2,):
+            graph.add_node(nic := f"nic {node}.{leaf}", role="nic")
+            link(graph, node, nic, 50)
+            link(graph, nic, f"leaf{leaf}", 50)
+    link_map = graph_network(graph).link_map
+    routes = link_map.routes(np.array([4]), np.array([5]))
+    assert len(routes.flow) == 2 + 4 * 4 + 2
+    assert not reduced(link_map.links)[0]
 
 
 def test_devices_forward_only_where_switches_do_not_connect():
