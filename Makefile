@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help app quick test check bench compare refit mutants screenshots sheets canvas lint format lock wheel wheels docs clean app-env test-env browser
+.PHONY: help app quick test check bench outside compare refit mutants screenshots sheets canvas lint format lock wheel wheels docs clean app-env test-env browser
 
 # Tests start hundreds of processes: none compiles all modules anew, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
@@ -67,6 +67,12 @@ check: test-env browser ## long enumerations, fuzzing and soaks
 
 bench: test-env ## benchmarks
 	@.venv/bin/python -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+
+outside: test-env ## our search beside that of hetu-galvatron, which build/outside gets for it
+	@[ -x build/outside/bin/python ] || $(PYTHON) -m venv build/outside
+	@build/outside/bin/python -m pip --disable-pip-version-check --quiet install numpy scipy tqdm
+	@build/outside/bin/python -m pip --disable-pip-version-check --quiet install --no-deps hetu-galvatron==2.4.0
+	@.venv/bin/python benchmarks/outside.py build/outside/bin/python $(ARGS)
 
 refit: test-env ## fit what measurements fit again, and say what moved: make refit REF=<commit>
 	@.venv/bin/python -m benchmarks.validation regenerate training --fit
