@@ -273,6 +273,7 @@ def answer(
         seed=scenario.seed,
         as_in_paper=scenario.baseline_space == "paper",
         time_limit_s=scenario.time_limit_s,
+        frontier=frontier,
     )
     searched = partial(
         search,
@@ -288,14 +289,13 @@ def answer(
     entries: list[Baseline] = []
     for last in (False, True):  # NEST's program: its waterfall ends at our plan
         names = tuple(name for name in scenario.baselines if (name == "nest") == last)
-        ours_s = result.best.iteration_s if result.best else None
-        methods = choices(names, ours_s=ours_s)
+        methods = choices(names, ours=result.best)
         ahead = result.plans_ahead((entry.label, entry.report) for entry in methods)
         if ahead:
             # Once more, from what is faster: an answer is not behind a plan that it shows.
             result = searched(known=ahead)
             if last and result.best:
-                methods = choices(names, ours_s=result.best.iteration_s)
+                methods = choices(names, ours=result.best)
         entries += methods
     result = name_stack_for_search(scenario, result)
     best = result.best

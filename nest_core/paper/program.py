@@ -99,7 +99,7 @@ def algorithm1_row(costs: Costs, cell: Cell) -> Row:
         scenario.model,
         ("nest",),
         time_limit_s=scenario.time_limit_s,
-        ours_s=result.best.iteration_s if result.best else None,
+        ours=result.best,
     )
     return row | _compared(result, nest)
 

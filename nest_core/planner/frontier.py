@@ -126,9 +126,7 @@ class Frontier:
         self._exact = problem.lower_bound is None or len(without_experts) == len(self.rows.families)
         self._bound_for(problem)
         self._lower: LayerBounds | None = (lower := self._lower_bounds())
-        self.queue = PointQueue(
-            np.concatenate([self._bound_alone(lower, part) for part in slices(len(self.rows))])
-        )
+        self.queue = PointQueue(self._alone(lower))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -147,6 +145,15 @@ class Frontier:
             other._bound_for(problem)
             other._lower = None
         other.queue = PointQueue(self.queue.low if factor == 1.0 else self.queue.low / factor)
+        return other
+
+    def under_1f1b(self) -> Frontier:
+        """Return the same points, none taken yet, without those of other schedules."""
+        other = copy(self)
+        other.space, other.points = replace(self.space, schedules=("1f1b",)), copy(self.points)
+        other.points.deepest = np.ones_like(self.points.deepest)
+        low = self.queue.low if self._lower is None else other._alone(self._lower)
+        other.queue = PointQueue(np.maximum(low, self.queue.low))
         return other
 
     def _bound_for(self, problem: Problem) -> None:
@@ -179,8 +186,11 @@ class Frontier:
         near = self.queue.raised(rows, self._bound_rows(bounds_by_pair, entry, rows)) <= cutoff
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
+        part = self.rows.chosen(columns.row)
+        allowed = columns.rounds <= self.points.deepest[part.batch]
         if self.space.replaces_gpipe:
-            columns = columns.chosen(~(columns.stashing & (self.rows.chosen(columns.row).pp > 1)))
+            allowed &= ~columns.stashing | (part.pp == 1)
+        columns = columns.chosen(allowed)
         place = np.searchsorted(rows, columns.row)
         limits = self._bound_points(bounds_by_pair, at := entry[place], columns)
         least = np.full(len(rows), np.inf)
@@ -445,6 +455,10 @@ class Frontier:
         """Family and micro-batch of rows as one number."""
         family, batch = self.rows.family[rows], self.rows.batch[rows]
         return family * len(self._micros) + self._micro[batch]
+
+    def _alone(self, lower: LayerBounds) -> FloatArray:
+        parts = slices(len(self.rows))
+        return np.concatenate([self._bound_alone(lower, part) for part in parts])
 
     def _bound_alone(self, lower: LayerBounds, part: slice) -> FloatArray:
         """Bound rows by their layers alone: there may be millions, of which few could be the best.

@@ -214,7 +214,7 @@ def further_figures(
             ("nest",),
             as_in_paper=values.baseline_space == "paper",
             time_limit_s=values.time_limit_s,
-            ours_s=report.iteration_s if report else None,
+            ours=report,
         )
     return more
 

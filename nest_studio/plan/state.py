@@ -116,10 +116,9 @@ class OtherPlans:
 
     def __init__(self, scenario: Scenario, answer: Answer, *, wanted: bool = False) -> None:
         self._scenario = scenario
-        ours_s = answer.best.iteration_s if answer.best else None
         self._job = _baselines(scenario, "baselines" if wanted else "")
         self._program = (
-            _levelwise(scenario, ours_s, "level-wise program" if wanted else "")
+            _levelwise(scenario, answer.best, "level-wise program" if wanted else "")
             if "nest" in scenario.values.baselines
             else None
         )
@@ -189,5 +188,5 @@ def _baselines(scenario: Scenario, place: str = "") -> WorkerJob:
     return submitted(priced_baselines, scenario, urgent=False, place=place)
 
 
-def _levelwise(scenario: Scenario, ours_s: float | None, place: str = "") -> WorkerJob:
-    return submitted(levelwise_program, scenario, ours_s, urgent=False, place=place)
+def _levelwise(scenario: Scenario, ours: Report | None, place: str = "") -> WorkerJob:
+    return submitted(levelwise_program, scenario, ours, urgent=False, place=place)

@@ -84,7 +84,7 @@ def no_baselines(request, monkeypatch):
         job.set_result(())
         return job
 
-    def no_program(scenario, ours_s, place=""):
+    def no_program(scenario, ours, place=""):
         job = jobs.WorkerJob(f"level-wise program {scenario.key}")
         job.set_result(None)
         return job

@@ -6,8 +6,10 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from joint_instances import joint_instance
 from planner_instances import random_instance
 
+from nest_core.costs import NO_OFFLOAD
 from nest_core.planner import search, shadow, shadow_prices, shared_frontier
 
 
@@ -78,3 +80,21 @@ def test_what_searches_share_changes_no_answer():
             answers.append(plans[:1])
         differ += answers[0] != answers[2]
     assert differ > 2
+
+
+def test_a_shared_frontier_without_other_schedules_finds_the_best_of_1f1b():
+    """Bounds that hold for 1F1B alone are not taken over by what is shared."""
+    differ = 0
+    for seed in (0, 3, 11, 13, 19, 28, 34, 40):
+        instance = joint_instance(seed)
+        schedules = ("1f1b", "interleaved")
+        space = replace(instance.space, mixed=False, offload=(NO_OFFLOAD,), schedules=schedules)
+        problem, plain = instance.problem, replace(space, schedules=("1f1b",))
+        frontier = shared_frontier(problem, space)
+        first = search(problem, space, frontier=frontier).best
+        best = search(problem, plain, frontier=frontier.under_1f1b()).best
+        assert best == search(problem, plain).best, seed
+        assert first == search(problem, space, frontier=frontier).best, seed
+        assert first == search(problem, space).best, seed
+        differ += first != best
+    assert differ > 4

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from nest_core.costs import Problem, price
+from nest_core.costs import Problem, Report, price
 from nest_core.documents.errors import InputError
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines import alpa_e, manual, mcmc, mist, nest, phaze
 from nest_core.planner.baselines.baseline import NAMES, Baseline, Found, paper_space
+from nest_core.planner.frontier import Frontier
 from nest_core.workload import Model
 
 __all__ = ["evaluate_baselines"]
@@ -23,7 +24,8 @@ def evaluate_baselines(
     seed: int = 0,
     as_in_paper: bool = False,
     time_limit_s: float = float("inf"),
-    ours_s: float | None = None,
+    ours: Report | None = None,
+    frontier: Frontier | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Baseline, ...]:
     """Return what the named methods choose, priced on the true costs.
@@ -39,8 +41,10 @@ def evaluate_baselines(
         space.
     time_limit_s : float
         For each exact search of a method that has one; what it has by then counts.
-    ours_s : float, optional
-        Our plan's seconds, where it is known, for what explains NEST's; else it is searched for.
+    ours : Report, optional
+        Our plan, where it is known, for what explains NEST's; else it is searched for.
+    frontier : Frontier, optional
+        That our plan was searched with.
     clock : callable
         Seconds; passed in so that tests need not wait.
 
@@ -69,7 +73,9 @@ def evaluate_baselines(
         for name in names
     )
     return tuple(
-        replace(entry, waterfall=nest.waterfall(problem, space, entry, ours_s, time_limit_s))
+        replace(
+            entry, waterfall=nest.waterfall(problem, space, entry, ours, time_limit_s, frontier)
+        )
         if entry.name == "nest"
         else entry
         for entry in results

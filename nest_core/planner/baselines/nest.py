@@ -20,14 +20,18 @@ References
 """
 
 from dataclasses import replace
+from functools import partial
 
-from nest_core.costs import Plan, Problem, price
+from nest_core.costs import Plan, Problem, Report, price
 from nest_core.costs.layout import device_order
 from nest_core.documents.errors import require
 from nest_core.network.error import levels_only
-from nest_core.planner import SearchSpace, search
+from nest_core.planner import NamedPlans, SearchSpace, search
 from nest_core.planner.baselines.baseline import Baseline, Found, Waterfall
+from nest_core.planner.baselines.phaze import best_rank_mapping
+from nest_core.planner.frontier import Frontier
 from nest_core.planner.levelwise import levelwise
+from nest_core.planner.solver import Solver
 
 __all__ = ["TOP", "find", "on_levels", "waterfall"]
 
@@ -82,19 +86,22 @@ def waterfall(
     problem: Problem,
     space: SearchSpace,
     entry: Baseline,
-    ours_s: float | None = None,
+    ours: Report | None = None,
     time_limit_s: float = float("inf"),
+    frontier: Frontier | None = None,
 ) -> Waterfall | None:
     """Return what makes the program's plan slower than the exact search's; None without either.
 
     Unequal widths, which the exact search has not, are taken away first. Then restrictions are
     lifted one after another: the memory rule (the program without it, at its plan's data-parallel
     degree and micro-batch), the objective (the exact search on levels under 1F1B), levels (the
-    same on links), the schedule. Every plan on the way is priced on the fabric.
+    same on links), the schedule. Every plan on the way is priced on the fabric. Both searches begin
+    with our plan's ranks under 1F1B.
     """
     if not entry.feasible or entry.report is None or entry.promised_s is None:
         return None
-    view, plain = on_levels(problem), replace(space, schedules=("1f1b",))
+    view = on_levels(problem)
+    plain = replace(space, schedules=("1f1b",), layouts="even")
     plan, took, within = entry.report.plan, entry.report.iteration_s, entry.promised_s
     alike = took
     if plan.ragged:
@@ -112,21 +119,34 @@ def waterfall(
     # Curves along a torus mean nothing on levels.
     orders = space.device_orders if problem.network.torus is None else ("natural",)
     seen = replace(plain, device_orders=orders)
-    on_view = search(view, seen, time_limit_s=time_limit_s, effort=_EFFORT).best
-    on_links = search(problem, plain, time_limit_s=time_limit_s, effort=_EFFORT).best
-    if ours_s is None:
-        best = search(problem, space, time_limit_s=time_limit_s).best
-        ours_s = best.iteration_s if best else None
-    if on_view is None or on_links is None or ours_s is None:
+    ours = ours or search(problem, space, time_limit_s=time_limit_s, frontier=frontier).best
+    if ours is None:
+        return None
+    searched = partial(search, time_limit_s=time_limit_s, effort=_EFFORT)
+    near = _under_1f1b(problem, plain, ours.plan)
+    mapping = partial(best_rank_mapping, view, seen.seated_on(view.network))
+    near_on_view = tuple((name, mapping(best)) for name, best in near)
+    on_view = searched(view, seen, known=near_on_view).best
+    shared = frontier and frontier.under_1f1b()
+    on_links = searched(problem, plain, known=near, frontier=shared).best
+    if on_view is None or on_links is None:
         return None
     by_levels = price(problem, _placed(on_view.plan, view)).iteration_s
     return Waterfall(
-        schedule=on_links.iteration_s - ours_s,
+        schedule=on_links.iteration_s - ours.iteration_s,
         memory_rule=alike - lifted,
         objective=lifted - by_levels,
         levels=by_levels - on_links.iteration_s,
         widths=took - alike,
     )
+
+
+def _under_1f1b(problem: Problem, space: SearchSpace, plan: Plan) -> NamedPlans:
+    """Return the best plan of the same ranks under 1F1B, if there is one."""
+    solver = Solver(problem, problem.rows(space.recompute))
+    prepared = solver.prepare(replace(plan.point, schedule="1f1b", interleave=1))
+    _, best = solver.solve(prepared, float("inf"))
+    return (("ours", best),) if best else ()
 
 
 def _placed(plan: Plan, view: Problem) -> Plan:

@@ -148,8 +148,8 @@ class Levelwise:
 
 
 @announced("running NEST's level-wise program")
-def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
-    """NEST's program on a scenario, beside the seconds of our plan; None: there is none."""
+def levelwise_program(scenario: Scenario, ours: Report | None) -> Levelwise:
+    """NEST's program on a scenario, beside our plan; None: there is none."""
     values, problem = scenario.values, problem_of(scenario)
     (program,) = evaluate_baselines(
         problem,
@@ -158,9 +158,10 @@ def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
         ("nest",),
         as_in_paper=values.baseline_space == "paper",
         time_limit_s=values.time_limit_s,
-        ours_s=ours_s,
+        ours=ours,
     )
     read = cost_matrices(problem, program.report.plan) if program.report else None
+    ours_s = ours.iteration_s if ours else None
     return Levelwise(
         program, cost_matrices_figure(read, program.reason), waterfall_figure(program, ours_s)
     )
