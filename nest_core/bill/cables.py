@@ -33,7 +33,7 @@ from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch
 from nest_core.bill.prices import Prices
-from nest_core.documents import as_cell, require
+from nest_core.documents import as_cell, require, summed
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.fabric.lattice import lattice_of
 
@@ -165,9 +165,7 @@ def cable_schedule(fabric: Fabric, prices: Prices) -> Schedule:
         "describe it as a Clos, or draw it",
     )
     parts = inventory(fabric, prices)
-    tiers: dict[str, int] = {}
-    for link in parts.links:
-        tiers[link.tier] = tiers.get(link.tier, 0) + link.count * link.cables_per_link
+    tiers = summed((link.tier, link.count * link.cables_per_link) for link in parts.links)
     shared = {count.role: _per_cage(prices, count) for count in parts.switches}
     media = media_by_tier(fabric, prices, parts)
     rows = _rows(prices, _bundles(fabric, parts, prices), shared, media)

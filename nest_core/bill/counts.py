@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -130,7 +131,7 @@ def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
         len(present),
         links[0].count if links else 0,
         links[0].rate_Gbps if links else 0.0,
-        _hierarchical_switches(prices, rates),
+        tuple(_hierarchical_switches(prices, rates)),
         tuple(links),
         ()
         if not links
@@ -167,9 +168,8 @@ def _ends(
 
 def _hierarchical_switches(
     prices: Prices, tiers: list[tuple[str, float, IntArray, IntArray]]
-) -> tuple[SwitchCount, ...]:
-    """Return the fewest listed switches per group whose ports hold the cables below and above."""
-    counts = []
+) -> Iterator[SwitchCount]:
+    """Yield the fewest listed switches per group whose ports hold the cables below and above."""
     for index, (name, rate, count, parent) in enumerate(tiers):
         groups = len(tiers[index + 1][2]) if index + 1 < len(tiers) else 1
         ends = np.bincount(parent, count, minlength=groups).astype(np.float64)
@@ -181,10 +181,7 @@ def _hierarchical_switches(
         chosen = switch or max(prices.switch, key=lambda s: s.rate_Gbps)
         ports = max(1, int(chosen.ports * max(1, chosen.rate_Gbps // rate)))
         boxes = int(np.ceil(ends / ports - 1e-9).sum())
-        counts.append(
-            SwitchCount(name, boxes, ports, rate, int(np.ceil(ends.sum())), estimate=True)
-        )
-    return tuple(counts)
+        yield SwitchCount(name, boxes, ports, rate, int(np.ceil(ends.sum())), estimate=True)
 
 
 def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:

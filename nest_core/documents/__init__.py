@@ -14,7 +14,7 @@ from nest_core.documents.files import (
     read_text,
     write_file,
 )
-from nest_core.documents.grouping import grouped
+from nest_core.documents.grouping import grouped, summed
 from nest_core.documents.overrides import (
     assign,
     setting,
@@ -125,6 +125,7 @@ __all__ = [
     "shortened",
     "signed",
     "signed_percent",
+    "summed",
     "table",
     "three_digits",
     "to_gib",

@@ -136,14 +136,17 @@ def measured_share(
     profile = accelerator.profile
     if profile is None:
         return 0.0
-    total = measured_s = 0.0
-    for operator, times in runs:
-        for direction, kernels in _passes(operator):
-            for kernel in kernels:
-                measured = profile.seconds(kernel, precision, operator.op, direction)
-                measured_s += times * (measured or 0.0)
-                total += times * seconds(kernel, accelerator, precision, operator.op, direction)
-    return measured_s / total if total else 0.0
+    timed = [
+        (
+            times * (profile.seconds(kernel, precision, operator.op, direction) or 0.0),
+            times * seconds(kernel, accelerator, precision, operator.op, direction),
+        )
+        for operator, times in runs
+        for direction, kernels in _passes(operator)
+        for kernel in kernels
+    ]
+    total = sum(kernel_s for _, kernel_s in timed)
+    return sum(measured_s for measured_s, _ in timed) / total if total else 0.0
 
 
 def _passes(operator: Operator) -> tuple[tuple[Direction, tuple[Kernel, ...]], ...]:

@@ -7,7 +7,7 @@ that reduce, and for what hides behind compute. Everything is a factor with a lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nest_core.documents import kept_per_edition, load_toml, preset_path, require
@@ -122,13 +122,11 @@ def load_spread() -> TransportSpread:
     return TransportSpread(transports, tuple(_leaves(document)))
 
 
-def _leaves(document: Mapping[str, object], above: str = "") -> list[tuple[str, float]]:
+def _leaves(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, float]]:
     """Spreads by dotted name; those of transports stand with them."""
-    leaves: list[tuple[str, float]] = []
     for key, value in document.items():
         if isinstance(value, Mapping) and key != "reach":
             if "spread" in value:
-                leaves.append((above + key, float(value["spread"])))
+                yield (above + key, float(value["spread"]))
             else:
-                leaves += _leaves(value, f"{above}{key}.")
-    return leaves
+                yield from _leaves(value, f"{above}{key}.")

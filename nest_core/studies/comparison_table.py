@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
@@ -298,22 +298,20 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
     return [*rows, _words(part, "Without, for no source states it", missing)]
 
 
-def _failed(every: Sequence[Candidate]) -> list[ComparisonLine]:
-    rows: list[ComparisonLine] = []
+def _failed(every: Sequence[Candidate]) -> Iterator[ComparisonLine]:
     for losses in zip_longest(*(candidate.losses for candidate in every)):
         names = " or ".join(dict.fromkeys(loss.tier for loss in losses if loss))
         without = f"Throughput without one {names}"
         same_plan = [loss.same_plan if loss else None for loss in losses]
         replanned = [loss.replanned if loss else None for loss in losses]
-        rows.append(_loss_line(f"{without}, same plan", same_plan))
-        rows.append(_loss_line(f"{without}, planned anew", replanned))
+        yield _loss_line(f"{without}, same plan", same_plan)
+        yield _loss_line(f"{without}, planned anew", replanned)
         if any(loss and loss.by_batch for loss in losses):
             by_batch = f"Without one {names}: of that because the batch does not divide"
-            rows.append(_loss_line(by_batch, [loss.by_batch if loss else None for loss in losses]))
+            yield _loss_line(by_batch, [loss.by_batch if loss else None for loss in losses])
         notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
         if set(notes) != {NOTHING}:
-            rows.append(_words(_FAILED, f"Without one {names}", notes))
-    return rows
+            yield _words(_FAILED, f"Without one {names}", notes)
 
 
 def _loss_line(figure: str, lost: Sequence[float | None]) -> ComparisonLine:

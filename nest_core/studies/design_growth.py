@@ -103,7 +103,7 @@ def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Gr
         except InputError as error:
             reason = f"none of {count:,} devices: {error}"
             break
-    small = _phases(fabrics, design.accelerator, prices)
+    small = tuple(_phases(fabrics, design.accelerator, prices))
     yield GrowthPath(design.name, SMALL, small, reason)
     last = fabrics[-1]
     if isinstance(last, Clos) and len({phase.tiers for phase in small}) > 1:
@@ -111,11 +111,12 @@ def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Gr
             roomy = [replace(last, devices=fabric.devices) for fabric in fabrics]
         except InputError:
             return  # fewer devices than a fabric of so many tiers can have
-        yield GrowthPath(design.name, ROOM, _phases(roomy, design.accelerator, prices), reason)
+        yield GrowthPath(
+            design.name, ROOM, tuple(_phases(roomy, design.accelerator, prices)), reason
+        )
 
 
-def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tuple[GrowthPhase, ...]:
-    phases: list[GrowthPhase] = []
+def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> Iterator[GrowthPhase]:
     bought: Counter[tuple[str, str]] = Counter()
     before: Counter[tuple[str, str]] = Counter()
     for fabric in fabrics:
@@ -124,8 +125,7 @@ def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tupl
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
         moved, before = (before - links).total(), links
         paid = _paid(bill, bought)
-        phases.append(GrowthPhase(fabric.devices, tiers, paid, links.total(), moved))
-    return tuple(phases)
+        yield GrowthPhase(fabric.devices, tiers, paid, links.total(), moved)
 
 
 def _paid(bill: Owned, bought: Counter[tuple[str, str]]) -> float:

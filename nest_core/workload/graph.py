@@ -213,10 +213,7 @@ def count(shape: Iterable[Dim], sizes: Sizes, split: Iterable[Split] = ()) -> fl
     split : iterable of Split
         Of the node that touches it.
     """
-    total = 1.0
-    for dim in shape:
-        total *= extent(dim, sizes, split)
-    return total
+    return math.prod((extent(dim, sizes, split) for dim in shape), start=1.0)
 
 
 def extent(dim: Dim, sizes: Sizes, split: Iterable[Split] = ()) -> float:

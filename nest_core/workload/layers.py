@@ -7,7 +7,7 @@ and a head: final norm, vocabulary projection, loss. Each is its family's traced
 Gradients of activations: what backward holds beside what forward kept. Bytes per micro-batch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -326,7 +326,7 @@ def _modules(
     graph: Graph, evaluated: tuple[Operator, ...], at: Sizes, strategy: Strategy
 ) -> tuple[Module, ...]:
     by_operator = strategy.checkpoint != "whole"
-    modules = _by_operator(graph, evaluated, at, strategy) if by_operator else []
+    modules = list(_by_operator(graph, evaluated, at, strategy)) if by_operator else []
     for name in MODULES[1:] if by_operator else MODULES:
         if again := module_nodes(graph, name):
             calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
@@ -336,17 +336,15 @@ def _modules(
 
 def _by_operator(
     graph: Graph, evaluated: tuple[Operator, ...], at: Sizes, strategy: Strategy
-) -> list[Module]:
+) -> Iterator[Module]:
     """Full and selective recomputation as PyTorch's checkpoints run them."""
     saved = saved_outputs(graph, narrow=strategy.checkpoint == "per_operator_narrow")
-    modules = []
     for name, stays in (("full", ()), ("core_attn", saved)):
         again = run_again(graph, evaluated, stays)
         calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
         nodes = (graph[node] for node in (graph.nodes[0].name, *stays))
         boundary_bytes = sum(strategy.width * count(node.shape, at, node.split) for node in nodes)
-        modules.append(Module(name, again, calls, min(boundary_bytes, kept_bytes(evaluated))))
-    return modules
+        yield Module(name, again, calls, min(boundary_bytes, kept_bytes(evaluated)))
 
 
 def _narrow(operator: Operator, share: float) -> Operator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents import format_money, humanise, settings, table, write_file
+from nest_core.documents import format_money, humanise, settings, summed, table, write_file
 from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts
 
 if TYPE_CHECKING:
@@ -47,13 +46,13 @@ def bom(
     fields = {
         "name": parts.name,
         "prices": parts.prices,
-        "switches": _summed((total.role, total.count) for total in parts.switches),
-        "links": _summed((total.tier, total.count) for total in parts.links),
+        "switches": summed((total.role, total.count) for total in parts.switches),
+        "links": summed((total.tier, total.count) for total in parts.links),
         "nics": parts.nics,
         "transceivers": parts.transceivers,
         "transceiver_modules": parts.modules,
         "cables": parts.cables,
-        "cables_by_kind": _summed(
+        "cables_by_kind": summed(
             (run.kind, run.count) for total in parts.links for run in total.runs
         ),
         "price_usd": parts.price_usd.typical,
@@ -76,14 +75,6 @@ def bom(
         "checks": list(parts.checks),
     }
     emit(fields, as_json, _bom_text)
-
-
-def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return counts of one name together."""
-    sums: Counter[str] = Counter()
-    for name, count in counts:
-        sums[name] += count
-    return dict(sums)
 
 
 def _bom_text(fields: Mapping[str, Any]) -> str:

@@ -297,6 +297,6 @@ def _acceptance(
     subtitle = (
         "Bus bandwidth of nccl-tests at 4 GiB, GB/s; at least: lower end of the 80 % interval"
     )
-    st.html(Table(verdict.finding.rstrip("."), subtitle, acceptance_rows(verdict)).to_html())
+    st.html(Table(verdict.finding.rstrip("."), subtitle, list(acceptance_rows(verdict))).to_html())
     with st.expander("Commands, in this order"):
         st.code(acceptance_script([outcome.expected for outcome in verdict.outcomes]), "bash")

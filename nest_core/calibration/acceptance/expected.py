@@ -289,17 +289,15 @@ def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[E
     return tuple(_expected(network, software, scope) for scope in scopes_of(fabric, network))
 
 
-def lowest_of_tiers(tests: Sequence[Expected]) -> tuple[Expected, ...]:
-    """Return one command per tier, the one of the lowest threshold.
+def lowest_of_tiers(tests: Sequence[Expected]) -> Iterator[Expected]:
+    """Yield one command per tier, the one of the lowest threshold.
 
     Of rails for any device of a host.
     """
-    lowest = []
     for _, alike in groupby(tests, lambda test: test.scope.tier):
         least = min(alike, key=lambda test: test.threshold_Bps)
         device = f"device {least.scope.device} of each"
-        lowest.append(replace(least, where=least.where.replace(device, "one device of each")))
-    return tuple(lowest)
+        yield replace(least, where=least.where.replace(device, "one device of each"))
 
 
 def _command(scope: Scope) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -190,11 +190,13 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     return Calibration(
         next(iter(families)),
         stack,
-        _parameters(
-            runs[0],
-            replace(load_stack(stack), curves=curves),
-            at,
-            np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        tuple(
+            _parameters(
+                runs[0],
+                replace(load_stack(stack), curves=curves),
+                at,
+                np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+            )
         ),
         (covariance + covariance.T) / 2.0,
         curves,
@@ -234,10 +236,9 @@ def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]
     return knowledge.factors(knowledge.centre + at)
 
 
-def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[FittedParameter, ...]:
-    """Return figures under a stack, moved by logarithms; a host that issues nothing has none."""
+def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> Iterator[FittedParameter]:
+    """Yield figures under a stack, moved by logarithms; a host that issues nothing has none."""
     shipped = under(accelerator_of(run.accelerator), stack, run.precision)
-    answer = []
     for name, step, reach in zip((*PARAMETERS, RUN_FACTOR), at, WIDTH * sd, strict=True):
         before = shipped.network_reach if name == "network" else getattr(shipped.family, name, 1.0)
         if before > 0.0:
@@ -245,8 +246,7 @@ def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[FittedPar
             low, value, high = (
                 min(bound, before * math.exp(step + side * reach)) for side in (-1, 0, 1)
             )
-            answer.append(FittedParameter(name, before, value, (low, high)))
-    return tuple(answer)
+            yield FittedParameter(name, before, value, (low, high))
 
 
 def _usable(

@@ -15,7 +15,7 @@ Passes run in the order that `nest_core.costs.schedules` prices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -204,7 +204,7 @@ class _Builder:
         steps: list[TraceStep] = []
         for each_pass in passes(point, point.micro_batches(self.problem.batch), stage):
             steps += self._pass(each_pass, self.plan.recompute[stage])
-        return steps + self._finish(stage)
+        return [*steps, *self._finish(stage)]
 
     def _span(self, virtual_stage: int) -> slice:
         return slice(self.plan.cuts[virtual_stage], self.plan.cuts[virtual_stage + 1])
@@ -256,7 +256,7 @@ class _Builder:
             *_collective(name, chakra.REDUCE_SCATTER, size / 2, axis),
         ]
 
-    def _sharded(self, work: WorkloadPass, span: slice, name: str) -> list[TraceStep]:
+    def _sharded(self, work: WorkloadPass, span: slice, name: str) -> Iterable[TraceStep]:
         """Return weights that ZeRO 3 gathers before a pass."""
         if self.plan.point.zero < 3:
             return []
@@ -264,8 +264,8 @@ class _Builder:
 
     def _sharing(
         self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
-    ) -> list[TraceStep]:
-        """Return a collective over the ranks that share dense weights, and one over experts'.
+    ) -> Iterator[TraceStep]:
+        """Yield a collective over the ranks that share dense weights, and one over experts'.
 
         ``between`` those that hold the same shard of them.
         """
@@ -276,17 +276,15 @@ class _Builder:
             dense -= table.tied_parameters  # the first layer's
         if not point.experts_apart:
             dense, experts = dense + experts, 0.0
-        steps: list[TraceStep] = []
         for axis, members, elements in (
             ("data", point.shard_ranks, dense),
             ("expert_data", point.expert_shard_ranks, experts),
         ):
             if between and point.instances > 1:
-                steps += _collective(name, op, per_parameter * elements / members, BETWEEN[axis])
+                yield from _collective(name, op, per_parameter * elements / members, BETWEEN[axis])
             elif members > 1 and not between:
                 size = per_parameter * elements / (members if op == chakra.ALL_GATHER else 1)
-                steps += _collective(name, op, size, axis)
-        return steps
+                yield from _collective(name, op, size, axis)
 
     def _boundary(self, layer: int) -> float:
         """Return bytes of the transfer into a layer; tensor-parallel ranks send a part each."""
@@ -324,13 +322,12 @@ class _Builder:
             f"{name} {what}", kind, size=_whole(size), hop=1 if onwards else -1, tag=tag
         )
 
-    def _finish(self, stage: int) -> list[TraceStep]:
-        """Return the steps for gradients, weights and states, once per iteration."""
+    def _finish(self, stage: int) -> Iterator[TraceStep]:
+        """Yield the steps for gradients, weights and states, once per iteration."""
         plan, state = self.plan, self.problem.state
         virtual_stages = range(stage, len(plan.cuts) - 1, plan.point.pp)
         zero = self.problem.acting_zero(plan.point)
         once = traffic(zero, state).sync
-        steps: list[TraceStep] = []
         update = 0.0
         layers = update_layers(self.problem, plan.point, self.table)
         layers = np.broadcast_to(layers, (plan.point.pp, self.table.layers))
@@ -339,20 +336,19 @@ class _Builder:
             update += float(layers[stage, span].sum())
             if zero < 2:
                 op = chakra.REDUCE_SCATTER if zero else chakra.ALL_REDUCE
-                steps += self._sharing(op, once[0], span, f"G{virtual_stage}")
-            steps += self._sharing(
+                yield from self._sharing(op, once[0], span, f"G{virtual_stage}")
+            yield from self._sharing(
                 chakra.ALL_REDUCE, state.gradients, span, f"S{virtual_stage}", between=True
             )
         if plan.point.pp > 1 and self.table.tied_parameters and stage in (0, plan.point.pp - 1):
             size = self.table.tied_parameters * state.gradients
-            steps += _collective("tied", chakra.ALL_REDUCE, size, "tied")
-        steps.append(_compute("update", update))
+            yield from _collective("tied", chakra.ALL_REDUCE, size, "tied")
+        yield _compute("update", update)
         if plan.point.zero in (1, 2):
             for virtual_stage in virtual_stages:
-                steps += self._sharing(
+                yield from self._sharing(
                     chakra.ALL_GATHER, once[-1], self._span(virtual_stage), f"W{virtual_stage}"
                 )
-        return steps
 
 
 def _compute(name: str, seconds: float) -> TraceStep:

@@ -14,7 +14,7 @@ References
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nest_core.costs import Plan, Report
 from nest_core.costs.megatron import SHARDING
@@ -97,7 +97,7 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
     )
     _check_offload(scenario, plan)
     chosen = plan_words(plan, scenario.batch)
-    model = _model_words(architecture(scenario, _NAME))
+    model = list(_model_words(architecture(scenario, _NAME)))
     bert = scenario.model.family == "bert"
     program = "pretrain_bert.py" if bert else "pretrain_gpt.py"
     # The tokenizer adds a token of its own.
@@ -211,22 +211,20 @@ def _where(holds: object, *words: Words) -> tuple[Words, ...]:
     return words if holds else ()
 
 
-def _model_words(fields: Mapping[str, Value]) -> list[Words]:
-    words: list[Words] = []
+def _model_words(fields: Mapping[str, Value]) -> Iterator[Words]:
     for name, value in fields.items():
         if name == "activation":
-            words += _ACTIVATIONS[str(value)]
+            yield from _ACTIVATIONS[str(value)]
         elif name == "tied":
-            words += [] if value else [("--untie-embeddings-and-output-weights",)]
+            yield from [] if value else [("--untie-embeddings-and-output-weights",)]
         elif name == "add_bias_linear":
-            words += [] if value else [("--disable-bias-linear",)]
+            yield from [] if value else [("--disable-bias-linear",)]
         elif name == "num_query_groups":
-            words += [("--group-query-attention",), ("--num-query-groups", str(value))]
+            yield from (("--group-query-attention",), ("--num-query-groups", str(value)))
         elif name == "vocab_size":
             continue  # the tokenizer's
         else:
-            words += _options({name: value})
-    return words
+            yield from _options({name: value})
 
 
 def _options(fields: Mapping[str, Value]) -> list[Words]:

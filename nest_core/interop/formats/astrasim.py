@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -257,7 +257,8 @@ def _of_torus(fabric: Torus) -> tuple[list[Dimension], tuple[str, ...]]:
 
 @_product_of.register
 def _of_levels(fabric: Hierarchical) -> tuple[list[Dimension], tuple[str, ...]]:
-    sizes = _equal([fabric.group_of(level) for level in range(len(fabric.tiers))], fabric.devices)
+    rows = [fabric.group_of(level) for level in range(len(fabric.tiers))]
+    sizes = list(_equal(rows, fabric.devices))
     lost: list[str] = ["The names of levels."]
     dimensions: list[Dimension] = []
     for level, (tier, size) in enumerate(zip(fabric.tiers, sizes, strict=True)):
@@ -288,7 +289,7 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
     rows = [fabric.node_of()]
     hosts = host_groups(fabric, "ASTRA-sim")
     rows += [group[hosts.host_of] for group in hosts.groups]
-    sizes = _equal(rows, fabric.devices)
+    sizes = list(_equal(rows, fabric.devices))
     inside = {"switch": "Switch", "mesh": "FullyConnected", "ring": "Ring"}
     kind = inside.get(fabric.interconnect, "")
     _require(kind, "nodes of a hybrid cube mesh", "choose a graph format")
@@ -314,9 +315,8 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
     return _of_several(dimensions, lost, "elements" if fabric.missing else "")
 
 
-def _equal(rows: list[Any], devices: int) -> list[int]:
-    """Return children per group of every level, innermost first; unequal groups are refused."""
-    sizes = []
+def _equal(rows: list[Any], devices: int) -> Iterator[int]:
+    """Yield children per group of every level, innermost first; unequal groups are refused."""
     below = 1
     for row in rows:
         members = np.unique(np.unique(row, return_counts=True)[1])
@@ -325,7 +325,6 @@ def _equal(rows: list[Any], devices: int) -> list[int]:
             "groups of unequal size",
             "make them equal, or choose TOML",
         )
-        sizes.append(int(members[0]) // below)
+        yield int(members[0]) // below
         below = int(members[0])
     _require(below == devices, "several fabrics", "join them")
-    return sizes

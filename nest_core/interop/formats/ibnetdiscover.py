@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from nest_core.documents import plural
+from nest_core.documents import plural, summed
 from nest_core.fabric import MAX_EXPLICIT_DEVICES
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.values import Reading, Source
@@ -251,10 +251,7 @@ def _add_hosts(
     hosts: dict[str, _Host],
     links: dict[tuple[End, End], tuple[float, int]],
 ) -> dict[str, str]:
-    rates: dict[str, float] = {}
-    for ends, (rate, _) in links.items():
-        for guid, _port in ends:
-            rates[guid] = rates.get(guid, 0.0) + rate
+    rates = summed((guid, rate) for ends, (rate, _) in links.items() for guid, _port in ends)
     names: dict[str, str] = {}
     per_host, uneven = source.assumed.devices_per_node, 0
     for name, host in sorted(hosts.items(), key=_by_number):

@@ -9,7 +9,7 @@ switch becomes a part of the link, any other a switch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +43,7 @@ def write_ns3(fabric: Fabric) -> FabricText:
     """Return the physical topology that ASTRA-sim's ns-3 backend reads."""
     plan = _plan(fabric, "ns-3")
     switches = len(plan.inner) + len(plan.outer)
-    lines = _links(plan)
+    lines = list(_links(plan))
     head = f"{len(plan.devices) + switches} {switches} {len(lines)}"
     return FabricText("\n".join([head, _switches(plan), *lines]) + "\n", plan.lost)
 
@@ -65,7 +65,7 @@ def write_simai(fabric: Fabric) -> FabricText:
         "choose ns-3",
     )
     nodes = len(plan.devices) + len(plan.inner) + len(plan.outer)
-    lines = _links(plan)
+    lines = list(_links(plan))
     head = f"{nodes} {plan.per_server} {len(plan.inner)} {len(plan.outer)} {len(lines)} {GPU_TYPE}"
     lost = (*plan.lost, f"The accelerator: SimAI asks for a type, {GPU_TYPE} is written.")
     return FabricText("\n".join([head, _switches(plan), *lines]) + "\n", lost)
@@ -76,7 +76,7 @@ def _switches(plan: _Ns3Topology) -> str:
     return " ".join(str(first + number) for number in range(count))
 
 
-def _links(plan: _Ns3Topology) -> list[str]:
+def _links(plan: _Ns3Topology) -> Iterator[str]:
     total = sum(count for *_, count in plan.links)
     require(
         total <= MAX_LINKS,
@@ -86,12 +86,10 @@ def _links(plan: _Ns3Topology) -> list[str]:
         "make the fabric smaller",
     )
     number = {name: place for place, name in enumerate((*plan.devices, *plan.inner, *plan.outer))}
-    lines = []
     for a, b, rate, latency, count in plan.links:
         gbps, ms = gigabytes(rate) * 8, microseconds(latency) / 1000
         line = f"{number[a]} {number[b]} {_plain(gbps)}Gbps {_plain(ms)}ms 0"
-        lines += [line] * count
-    return lines
+        yield from [line] * count
 
 
 def _plain(figure: float) -> str:

@@ -12,7 +12,7 @@ best then has that effect: ranks to shard over, another stage of ZeRO, a pipelin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,14 +139,13 @@ def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
     if axis == "device_order":
         return _dropped(space, "device_orders", plan.point.device_order)
     if axis == "zero":
-        return _without_zero(space, plan)
+        return list(_without_zero(space, plan))
     if axis == "zero_group":
         return _without_group(space, plan)
     return [smaller for value in _used(plan, axis) for smaller in _dropped(space, axis, value)]
 
 
-def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
-    spaces = []
+def _without_zero(space: SearchSpace, plan: Plan) -> Iterator[SearchSpace]:
     for value in _used(plan, "zero"):
         smaller = _dropped(space, "zero", value)
         if value == 0:  # with nothing to shard over all stages are one
@@ -160,8 +159,7 @@ def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
             flat = [entry for wide in smaller for entry in _only(wide, pp=1)]
             deep = [entry for wide in smaller for entry in _dropped(wide, "zero", 3 - value)]
             smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]
-        spaces += smaller
-    return spaces
+        yield from smaller
 
 
 def _without_group(space: SearchSpace, plan: Plan) -> list[SearchSpace]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -140,25 +140,23 @@ def _hover(row: dict[str, Any], name: str) -> str:
 _WORDS = {True: "passed", False: "failed", None: NOTHING}
 
 
-def acceptance_rows(verdict: Verdict) -> list[dict[str, str]]:
-    """Return rows from the inside out; rails that stand alike share one, with the slowest."""
+def acceptance_rows(verdict: Verdict) -> Iterator[dict[str, str]]:
+    """Yield rows from the inside out; rails that stand alike share one, with the slowest."""
     alike = groupby(
         verdict.outcomes,
         lambda outcome: (outcome.expected.scope.tier, _acceptance_row(outcome)["outcome"]),
     )
-    rows = []
     for (tier, _), group in alike:
         outcomes = list(group)
         if tier != RAIL or len(outcomes) == 1:
-            rows += [_acceptance_row(outcome) for outcome in outcomes]
+            yield from (_acceptance_row(outcome) for outcome in outcomes)
             continue
         slowest = min(outcomes, key=lambda outcome: outcome.measured_busbw_Bps or 0.0)
         first, last = (outcomes[end].expected.scope.name for end in (0, -1))
         device = f"device {slowest.expected.scope.device} of each"
         where = slowest.expected.where.replace(device, "one device of each")
         scope = f"{first} to {last.rpartition(' ')[2]}"
-        rows.append(_acceptance_row(slowest) | {"scope": scope, "where": where})
-    return rows
+        yield _acceptance_row(slowest) | {"scope": scope, "where": where}
 
 
 def acceptance_script(expected: list[Expected]) -> str:

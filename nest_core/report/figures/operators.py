@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -290,9 +290,8 @@ def _lines(side: _Side) -> Trace:
     return curve(**broken(lines), colour=MUTED, width=1.1, **SILENT, **axes)
 
 
-def _boxes(side: _Side) -> list[Trace]:
+def _boxes(side: _Side) -> Iterator[Trace]:
     longest = max((part.seconds for part in side.anatomy.parts), default=0.0) or 1.0
-    shapes: list[Trace] = []
     for part in side.anatomy.parts:
         at, row = side.drawing.places[part.name]
         box = {
@@ -307,7 +306,7 @@ def _boxes(side: _Side) -> list[Trace]:
         }
         if not part.runs:
             outline: Trace = {"color": MUTED, "width": 1.0, "dash": "dot"}
-            shapes.append(box | {"fillcolor": "rgba(0, 0, 0, 0)", "line": outline})
+            yield box | {"fillcolor": "rgba(0, 0, 0, 0)", "line": outline}
             continue
         colour = BOUND_COLOURS[part.bound]
         outline = {"color": colour, "width": 1.2, "dash": "solid"}
@@ -320,8 +319,7 @@ def _boxes(side: _Side) -> list[Trace]:
             "fillcolor": strong,
             "line": {"color": strong, "width": 0, "dash": "solid"},
         }
-        shapes += [box | {"fillcolor": _clear(colour, _FAINT_FILL), "line": outline}, box | bar]
-    return shapes
+        yield from (box | {"fillcolor": _clear(colour, _FAINT_FILL), "line": outline}, box | bar)
 
 
 def _part_words(part: OperatorPart, anatomy: Anatomy) -> tuple[str, tuple[str, ...]]:

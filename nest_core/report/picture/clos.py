@@ -230,7 +230,7 @@ class _ClosDrawing(ClosNodes):
                 name = "rack" if structure.unit_name == "rack" else self.fabric.tier_names[0]
                 spans = [self._span(leaf.box, leaf.members) for leaf in leaves]
                 result += plan.brackets(spans, name, self.frame.bottom + 3.5)
-        return result + plan.outlines(marks, per_node)
+        return [*result, *plan.outlines(marks, per_node)]
 
     def _span(self, box: Box, leaves: Sequence[DrawnSwitch]) -> BoxSpan:
         per_node = self.fabric.devices_per_node

@@ -129,11 +129,10 @@ class ClosNodes(ClosLayout):
         here = nodes * structure.links_per_node
         return self._band(leaf, key, (leaf.foot, leaf.foot), here, total)
 
-    def _links_to_each(self, leaf: Placed, nodes: range, area: tuple[float, ...]) -> list[Mark]:
+    def _links_to_each(self, leaf: Placed, nodes: range, area: tuple[float, ...]) -> Iterator[Mark]:
         """Draw the links to nodes that stand side by side, a band each."""
         x, width = leaf.foot[0], leaf.foot[1] / len(nodes)
         pitch, links = area[2] / len(nodes), self.structure.links_per_node
-        marks: list[Mark] = []
         for at, node in enumerate(nodes):
             live = 0 if leaf.members[0].gone else self.boxes.live(range(node, node + 1))[0]
             lower = area[0] + (at + 0.5) * pitch - 0.45 * width, 0.9 * width
@@ -141,10 +140,9 @@ class ClosNodes(ClosLayout):
             key, room = f"node {node}", self.edges["node"][0] - leaf.box.y - leaf.box.height
             form = mesh_form(links * len(nodes), len(nodes), width / links, room)
             if form == "links" and live and leaf.box.look == "switch" and not self.loads:
-                marks += self._singly(leaf, key, edges, links)
+                yield from self._singly(leaf, key, edges, links)
             else:
-                marks += self._band(leaf, key, edges, live * links, links)
-        return marks
+                yield from self._band(leaf, key, edges, live * links, links)
 
     def _singly(self, leaf: Placed, key: str, edges: Edges, links: int) -> list[Mark]:
         """Draw a line for every link to a node."""

@@ -14,7 +14,7 @@ one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -189,14 +189,13 @@ class _Rows:
                 counts[self._pair(link.a, link.b)][f"links {tier}"] += link.count
         return counts
 
-    def lines(self, busiest: float) -> list[Mark]:
+    def lines(self, busiest: float) -> Iterator[Mark]:
         """Draw the links between boxes, the widest on top."""
         joins = {pair: rate for pair, rate in self.boxes.joins.items() if pair[0] != pair[1]}
         most = max(joins.values(), default=1.0)
         area = self.frame.across * self.frame.down
         is_crowded = len(joins) > 64
         strength = opacity(area, len(joins), 1.5, self.frame.down / 3) if is_crowded else 0.85
-        marks: list[Mark] = []
         for (a, b), rate in sorted(joins.items(), key=lambda item: (item[1], item[0])):
             stands = tuple(sorted(self.stands.get((a, b), Counter()).items()))
             ends = self.key(a), self.key(b)
@@ -210,21 +209,19 @@ class _Rows:
             elif not self.is_regular:
                 upper = (bx - width / 2, high), (bx + width / 2, high)
                 area_of = (*upper, (ax + wide / 2, low), (ax - wide / 2, low))
-                marks.append(Band(between(*ends), "mesh", area_of, (), stands))
+                yield Band(between(*ends), "mesh", area_of, (), stands)
                 continue
             thick = max(0.8, min(_MAX_LINE, 0.8 * wide, 0.8 * width) * rate / most)
             load = "" if self.loads is None else load_look(self.busy.get((a, b), 0.0), busiest)
             look = f"link {load}".strip()
-            marks.append(Line(between(*ends), look, points, thick, ends, stands, strength))
-        return marks
+            yield Line(between(*ends), look, points, thick, ends, stands, strength)
 
     def _room_above(self, top: float) -> float:
         above = [bottom for _, bottom in self.edges.values() if bottom < top]
         return top - max(above, default=self.frame.top)
 
-    def boxes_drawn(self) -> list[Mark]:
+    def boxes_drawn(self) -> Iterator[Mark]:
         """Draw boxes with their words."""
-        marks: list[Mark] = []
         for box, members in enumerate(self.boxes.members):
             (x, width), (top, bottom) = self.places[box], self.edges[self.boxes.rank[box]]
             stands = Counter(self.stands.get((box, box), Counter()))
@@ -240,10 +237,9 @@ class _Rows:
             ink = stage_ink(look) if look.startswith("stage-") else ""
             place, entries = (x - width / 2, top, width), tuple(sorted(stands.items()))
             mark = Box(self.key(box), look, *place, bottom - top, stands=entries, radius=2)
-            marks.append(mark)
+            yield mark
             if self.frame.words and bottom - top >= 15:
-                marks += centred(mark, first_fitting(_names(members), width - 4), ink)
-        return marks
+                yield from centred(mark, first_fitting(_names(members), width - 4), ink)
 
     @cached_property
     def words(self) -> tuple[str, str]:

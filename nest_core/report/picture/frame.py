@@ -7,7 +7,7 @@ every width, and the drawing is laid out anew in what the frame leaves it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -212,7 +212,7 @@ def _high(parts: Sequence[_Part]) -> float:
     return sum(height for height, _ in parts)
 
 
-def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
+def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> Iterator[Mark]:
     """Draw the words left of the drawing, each block at its part, none upon another.
 
     Where there is no room, the longest blocks lose their last words.
@@ -229,12 +229,10 @@ def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
     heights = [_high([*heads, *texts]) for _, heads, texts in blocks]
     wanted = [middle - high / 2 for (middle, *_), high in zip(blocks, heights, strict=True)]
     tops = spread(wanted, [high + gap for high in heights], top, bottom + gap)
-    marks: list[Mark] = []
     for (_, heads, texts), y in zip(reversed(blocks), reversed(tops), strict=True):
         for height, part in (*heads, *texts):
-            marks += [_raised(mark, -y) for mark in part]
+            yield from (_raised(mark, -y) for mark in part)
             y += height
-    return marks
 
 
 def stacked_edges(

@@ -6,6 +6,7 @@ switches they are is not given, and said so. Groups that have no room are tiles.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -211,7 +212,7 @@ class _Hierarchy:
             boxes += columns.nodes(column)
         marks = [*links, *boxes, *(columns.bar() if self.top else [])]
         if stages is not None:
-            marks += self._transfers(stages) + stages.outlines(marks)
+            marks += [*self._transfers(stages), *stages.outlines(marks)]
         return [*marks, *(self._names(stages) if self.has_names else [])]
 
     def _switches(self, level: int, column: int) -> list[Mark]:
@@ -221,16 +222,14 @@ class _Hierarchy:
         texts = () if count == 1 else (f"{count:,} {name}", f"{count:,}")
         return self.columns.switches(level, column, texts, look="switch gone" if lost else "switch")
 
-    def _transfers(self, stages: PlanOnDevices) -> list[Mark]:
+    def _transfers(self, stages: PlanOnDevices) -> Iterator[Mark]:
         """Light the first replica's way from stage to stage."""
-        marks: list[Mark] = []
         pairs = self.columns.crossings(stages.groups, self.column_of)
         for column in sorted({column for pair in pairs for column in pair}):
             for level in range(1, self.top + 1):
                 upper, lower, _ = self.columns.way(level, column)
                 ends = self.columns.ends(level, column)
-                marks += lit(between(*ends), (lower, upper), ends)
-        return marks
+                yield from lit(between(*ends), (lower, upper), ends)
 
     def _names(self, stages: PlanOnDevices | None) -> list[Mark]:
         """Name columns, or the stages that they hold."""

@@ -5,7 +5,7 @@ Colours, numbers, brackets, title and legend are those of every kind of fabric.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
@@ -149,7 +149,7 @@ class PlanOnDevices:
         ink = stage_ink(self.paint(devices))
         return [Words(text, ink, at[0], at[1] + 4.2, 12.0, "middle", key)]
 
-    def outlines(self, marks: Sequence[Mark], per_node: int = 1) -> list[Mark]:
+    def outlines(self, marks: Sequence[Mark], per_node: int = 1) -> Iterator[Mark]:
         """Outline the first replica's tensor groups: their devices, or the node that holds them.
 
         Parameters
@@ -160,7 +160,6 @@ class PlanOnDevices:
             Devices of a node.
         """
         boxes = {mark.key: mark for mark in marks if isinstance(mark, Box)}
-        result: list[Mark] = []
         for group in self.groups:
             cells = [boxes[f"device {at}"] for at in group if f"device {at}" in boxes]
             if len(cells) < len(group):
@@ -171,8 +170,7 @@ class PlanOnDevices:
                 width = max(cell.x + cell.width for cell in cells) + 1 - x
                 height = max(cell.y + cell.height for cell in cells) + 1 - y
                 inside = cells[0].inside or cells[0].key
-                result += [Box("", look, x, y, width, height, inside) for look in ("cased", "lit")]
-        return result
+                yield from (Box("", look, x, y, width, height, inside) for look in ("cased", "lit"))
 
     def brackets(self, spans: Sequence[BoxSpan], name: str, y: float) -> list[Mark]:
         """Draw a bracket below every run of boxes of one stage; none where one has several.

@@ -11,7 +11,7 @@ and print.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from nest_core.documents.units import format_money, percent, signed_percent
@@ -427,19 +427,17 @@ def bill_chart(weighing: Weighing, bills: Sequence[WholeBill], width: float = 56
     return Drawn(_bill_title(weighing), subtitle, width, foot + 6, tuple(marks))
 
 
-def _stack(x: Scale, row: Sequence[float], top: float) -> list[Mark]:
-    """Return the parts of one bill, each with its millions where they fit."""
-    marks: list[Mark] = []
+def _stack(x: Scale, row: Sequence[float], top: float) -> Iterator[Mark]:
+    """Yield the parts of one bill, each with its millions where they fit."""
     spent = 0.0
     for (_, look), usd in zip(PARTS, row, strict=True):
         if usd > 0:
             first, last = x(spent), x(spent + usd)
             text, middle = f"{usd / _MILLION:.3g}", (first + last) / 2
-            marks.append(Box("", look, first, top, max(last - first - 1, 0.5), _BAR))
+            yield Box("", look, first, top, max(last - first - 1, 0.5), _BAR)
             if last - first > text_width(text, SMALL) + 10:
-                marks.append(Words(text, "on-plain", middle, top + 19, anchor="middle"))
+                yield Words(text, "on-plain", middle, top + 19, anchor="middle")
             spent += usd
-    return marks
 
 
 def _bill_title(weighing: Weighing) -> str:

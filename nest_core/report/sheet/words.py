@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import PriceRange
 from nest_core.calibration.acceptance.expected import (
@@ -21,6 +23,7 @@ from nest_core.documents import (
     join_words,
     percent,
     signed_percent,
+    summed,
     three_digits,
 )
 from nest_core.network import collapse
@@ -186,27 +189,25 @@ def _safer(weighing: Weighing) -> WholeBill | None:
     return None if best.name in (name, *order[name].ties) else best
 
 
-def rests_on(weighing: Weighing) -> tuple[str, ...]:
-    """Return the evidence behind the choice."""
+def rests_on(weighing: Weighing) -> Iterator[str]:
+    """Yield the evidence behind the choice."""
     mine = weighing.choice
-    sentences = []
     if mine.scenario is not None and mine.report is not None:
         problem = mine.scenario.problem()
-        sentences.append(validity_of(mine.scenario, problem.network, mine.report.plan).in_words)
+        yield validity_of(mine.scenario, problem.network, mine.report.plan).in_words
     if mine.points:
         near = f"more than {percent(mine.gap)} faster" if mine.gap else "faster"
-        sentences.append(f"{mine.points:,} plans considered; under these costs none is {near}.")
+        yield f"{mine.points:,} plans considered; under these costs none is {near}."
     if mine.sureness is not None:
         interval = mine.sureness.interval
         low, high = (
             signed_percent(end / interval.centre_s - 1, 0)
             for end in (interval.low_s, interval.high_s)
         )
-        sentences.append(
+        yield (
             f"Its time lies {low} to {high} about the "
             "prediction in four cases of five; what designs share cancels between them."
         )
-    return tuple(sentences)
 
 
 def prices_table(
@@ -225,12 +226,18 @@ def prices_table(
     listed = sorted(owned.lines, key=lambda line: -(line.usd.typical if line.usd else 0.0))[
         :max_lines
     ]
-    counts: dict[tuple[str, str, str], int] = {}
-    for line in owned.lines:
-        if line in listed:
-            source = line.source if full else line.source.partition(": ")[0]
-            row = (line.name, _price(line.unit_usd, full), source)
-            counts[row] = counts.get(row, 0) + line.count
+    counts = summed(
+        (
+            (
+                line.name,
+                _price(line.unit_usd, full),
+                line.source if full else line.source.partition(": ")[0],
+            ),
+            line.count,
+        )
+        for line in owned.lines
+        if line in listed
+    )
     return tuple(
         (f"{name}, {count:,}" if count > 1 else name, price, source)
         for (name, price, source), count in counts.items()
@@ -247,24 +254,20 @@ def _price(unit: PriceRange | None, full: bool) -> str:
     return f"${typical} ({low} to {high})" if full and unit.low != unit.high else f"${typical}"
 
 
-def firmer(weighing: Weighing) -> tuple[str, ...]:
-    """Return what would settle more than is settled."""
-    sentences = []
+def firmer(weighing: Weighing) -> Iterator[str]:
+    """Yield what would settle more than is settled."""
     edge, rival = weighing.device_edge, weighing.rival
     if edge is not None and edge.value is not None:
         price = format_money(edge.value if edge.high is None else edge.high)
-        sentences.append(f"A quotation: over {price} an accelerator settles it for {edge.winner}.")
+        yield f"A quotation: over {price} an accelerator settles it for {edge.winner}."
     if weighing.speeds_tie and rival is not None:
-        sentences.append(
+        yield (
             f"A measured pair of runs on {weighing.choice.name} and {rival.name}: what tells "
             "their speeds apart is less than what is known of either."
         )
     missing = weighing.choice.owned.missing
     if missing:
-        sentences.append(
-            f"Prices of {join_words(missing)}: no source states them, so none is billed."
-        )
-    return tuple(sentences)
+        yield f"Prices of {join_words(missing)}: no source states them, so none is billed."
 
 
 def accepted_by(weighing: Weighing) -> str:
@@ -300,4 +303,4 @@ def _acceptance(weighing: Weighing) -> tuple[Expected, ...]:
         tests = expected_of(fabric, collapse(fabric), library_alone(accelerator))
     except InputError:
         return ()
-    return lowest_of_tiers(tests)
+    return tuple(lowest_of_tiers(tests))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nest_core.teaching.drawings.drawing import Board, BoardCell, BoardDevice, DeviceLook, Hop
 from nest_core.teaching.lessons import levels, program
 from nest_core.teaching.lessons.figure import LEVEL_NAMES
@@ -157,16 +159,14 @@ def _levels_device(table: DynamicTable, chain: list[LevelCell], device: int) -> 
     return BoardDevice("", "", f"device {device}")
 
 
-def _levels_hops(table: DynamicTable, chain: list[LevelCell]) -> list[Hop]:
-    """Return what goes into every stage placed so far; into the first one from where it may be."""
-    hops = []
+def _levels_hops(table: DynamicTable, chain: list[LevelCell]) -> Iterator[Hop]:
+    """Yield what goes into every stage placed so far; into the first one from where it may be."""
     for cell in chain:
         source = assumed_device(table, cell) if cell is chain[0] else table.devices[cell.stage - 1]
         if source is not None and cell.level is not None:
             units = levels.UNITS[cell.first]
             seconds = units * levels.hop_seconds()[cell.level]
-            hops.append(Hop(source, table.devices[cell.stage], units, cell.first + 1, seconds))
-    return hops
+            yield Hop(source, table.devices[cell.stage], units, cell.first + 1, seconds)
 
 
 def assumed_device(table: DynamicTable, cell: LevelCell) -> int | None:
