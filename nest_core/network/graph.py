@@ -156,13 +156,16 @@ class GraphLinkMap(LinkMap):
         behind = np.bincount(links.tail[onward], arc_Bps[onward], size)
         through = np.minimum(np.bincount(entry, arc_Bps[outward]), behind[way % size])
         of_node = float(np.bincount(way // size, through).max())
-        # Where all NICs of devices lead to the same switches, a way through another device, or a
-        # NIC that is not the device's, is longer.
+        # Where the NICs of each device lead to all planes of switches, a way through another
+        # device, or a NIC that is not the device's, is longer.
+        plane = np.full(size, -1)
+        plane[links.tail[onward]] = part[links.head[onward]]
+        planes = len(np.unique(part[links.head[onward]]))
+        reached = np.unique(np.stack([device, plane[nic]])[:, plane[nic] >= 0], axis=1)
         of_device = np.bincount(device, np.minimum(arc_Bps[outward], behind[nic]), size)
-        forwards = bridged or np.ptp(part[links.head[onward]]) or device.max() >= links.devices
-        if forwards or not of_device[: links.devices].all():
-            return of_node, of_node
-        return float(of_device.max()), of_node
+        alone = not bridged and device.max() < links.devices
+        alone &= reached.shape[1] == links.devices * planes
+        return float(of_device.max()) if alone else of_node, of_node
 
     @cached_property
     def least_latency_s(self) -> float:

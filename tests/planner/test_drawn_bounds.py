@@ -67,7 +67,7 @@ def _nodes(graph, devices, dice):
     size, sharing = int(dice.integers(1, 5)), int(dice.integers(1, 4))
     leaves = [f"leaf {number}" for number in range(dice.integers(1, 3))]
     graph.add_nodes_from(leaves, role="switch")
-    pairs = [(leaves[0], leaf) for leaf in leaves[1:]]
+    pairs = [(leaves[0], leaf) for leaf in leaves[1:] if dice.random() < 0.5]
     for first in range(0, devices, size):
         members = list(range(first, min(first + size, devices)))
         if switched := bool(dice.random() < 0.6):
