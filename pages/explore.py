@@ -82,10 +82,13 @@ def main() -> None:
             scenario_heading(title_of(scenario), scenario.overrides)
     if asks == RATIOS:
         ratios_part(page, scenario, problem, pins)
-    elif asks in opens:
-        sweep_part(page, scenario, opening_controls(parameters, opens[asks]), problem, pins)
     else:
-        sweep_part(page, scenario, turn_controls(parameters), problem, pins)
+        turned = (
+            opening_controls(parameters, opens[asks])
+            if asks in opens
+            else turn_controls(parameters)
+        )
+        sweep_part(page, scenario, turned, problem, pins)
 
 
 def sweep_part(

@@ -24,7 +24,7 @@ from nest_core.calibration.training.reading import is_training, read_cells, row_
 from nest_core.calibration.training.rows import DEFAULTS, Unusable
 from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.costs.interval import Interval
-from nest_core.documents import InputError, content_lines, csv_text, decoded, require
+from nest_core.documents import InputError, capital, content_lines, csv_text, decoded, require
 from nest_core.documents.schema import check_plain
 from nest_core.hardware.posterior import load_posterior
 
@@ -229,15 +229,17 @@ def _said(printed: Printed) -> tuple[str, ...]:
         names = (_WORDS.get(column, column) for column in printed.given)
         lines.append(f"From what was given beside it: {', '.join(names)}.")
     lines += [
-        f"{_RECIPES[column]}: as recipes have it, {printed.cells[column]}."
-        for column in printed.assumed
+        *(
+            f"{_RECIPES[column]}: as recipes have it, {printed.cells[column]}."
+            for column in printed.assumed
+        ),
+        *(
+            f"{_WORDS.get(column, column)}: {DEFAULTS[column]}."
+            for column in printed.row.run.assumed
+            if column in DEFAULTS and column not in ("cp", "ep")
+        ),
     ]
-    lines += [
-        f"{_WORDS.get(column, column)}: {DEFAULTS[column]}."
-        for column in printed.row.run.assumed
-        if column in DEFAULTS and column not in ("cp", "ep")
-    ]
-    return tuple(f"{line[:1].upper()}{line[1:]}" for line in lines)
+    return tuple(map(capital, lines))
 
 
 _WORDS = {

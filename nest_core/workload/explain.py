@@ -228,10 +228,11 @@ def _passes(kernel: Kernel, node: Node, sizes: Sizes, width: float, backward: bo
     masked = "dropout" in (node.function or node.op) and (kernel.bytes / width) % written > 0.0
     elements = (kernel.bytes - masked * written) / width
     mask = f" + 1 B · {number(written)} of the mask" if masked else ""
-    if backward:
-        what = f"{number(elements)} elements of gradients and of what is read again"
-    else:
-        what = f"({number(elements - written)} read + {number(written)} written)"
+    what = (
+        f"{number(elements)} elements of gradients and of what is read again"
+        if backward
+        else f"({number(elements - written)} read + {number(written)} written)"
+    )
     return f"bytes: {width:g} B · {what}{mask} = {moved}"
 
 

@@ -194,14 +194,16 @@ def again_of(
     order: str,
 ) -> str:
     """Return the command that makes a sheet again, as one types it."""
-    words = ["nest-studio", "bill", design]
-    for setting in sets:
-        words += ["--set", setting]
-    given = (("--prices", prices), ("--compare", compare))
-    words += [word for name, value in given if value is not None for word in (name, value)]
-    words += [] if tokens is None else ["--tokens", f"{tokens:.10g}"]
-    words += [] if order == "price" else ["--order", order]
-    return shlex.join([*words, "--sheet", "FILE.html"])
+    options = (
+        *(("--set", setting) for setting in sets),
+        ("--prices", prices),
+        ("--compare", compare),
+        ("--tokens", None if tokens is None else f"{tokens:.10g}"),
+        ("--order", None if order == "price" else order),
+        ("--sheet", "FILE.html"),
+    )
+    given = (word for name, value in options if value is not None for word in (name, value))
+    return shlex.join(["nest-studio", "bill", design, *given])
 
 
 def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
@@ -219,8 +221,9 @@ def _bill_text(fields: Mapping[str, Any]) -> str:
         _lines(fields["lines"]),
         "",
         *_figures(fields),
+        "",
+        *(entry["sentence"] for entry in fields["break_even"]),
     ]
-    parts += ["", *(entry["sentence"] for entry in fields["break_even"])]
     if fields["order"]:
         rows = [
             [row["rank"], row["name"], row["text"], row["note"], ", ".join(row["ties"]) or None]
@@ -229,12 +232,16 @@ def _bill_text(fields: Mapping[str, Any]) -> str:
         parts += ["", table(["rank", "design", "figure", "", "ties with"], rows)]
     parts += ["", "Sources of prices:"]
     sources = {line["source"]: line["name"] for line in reversed(fields["lines"])}
-    parts += [f"  {name}: {source}" for source, name in reversed(sources.items())]
-    parts += ["", *fields["assumed"], *(f"! {check}" for check in fields["checks"])]
     parts += [
-        f"! {entry['name']}: {entry['caveat']}"
-        for entry in fields["compared"] or [fields]
-        if entry["caveat"]
+        *(f"  {name}: {source}" for source, name in reversed(sources.items())),
+        "",
+        *fields["assumed"],
+        *(f"! {check}" for check in fields["checks"]),
+        *(
+            f"! {entry['name']}: {entry['caveat']}"
+            for entry in fields["compared"] or [fields]
+            if entry["caveat"]
+        ),
     ]
     return "\n".join(parts)
 

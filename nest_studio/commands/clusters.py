@@ -143,11 +143,15 @@ def _inspect_text(fields: Mapping[str, Any]) -> str:
     """Return a scenario file."""
 
     read = ", ".join(f"{name} ({kind})" for name, kind in fields["logs"].items())
-    comments = [f"Read: {read}", "", "Assumed, because no log states it:"]
-    comments += [f"- {sentence}" for sentence in fields["assumed"]]
+    comments = [
+        f"Read: {read}",
+        "",
+        "Assumed, because no log states it:",
+        *(f"- {sentence}" for sentence in fields["assumed"]),
+    ]
     if fields["compared"]:
-        comments += ["", "Measured beside predicted:"]
-        comments += [f"- {comparison['sentence']}" for comparison in fields["compared"]]
+        compared = (f"- {comparison['sentence']}" for comparison in fields["compared"])
+        comments += ["", "Measured beside predicted:", *compared]
     scenario = fields["scenario"]
     lines = [f"# {line}".rstrip() for line in comments]
     lines += ["", toml_document({k: v for k, v in scenario.items() if k != "fabric"}), "[fabric]"]

@@ -163,11 +163,13 @@ def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for name in LISTS:
         for index, entry in enumerate(getattr(prices, name)):
-            figures = {}
-            for key, label in COLUMNS.items():
-                figure = getattr(entry, key, None)
-                listed = figure and figure.typical
-                figures[label] = settings.get(f"{name}.{index}.{key}.typical", listed)
+            listed = {key: getattr(entry, key, None) for key in COLUMNS}
+            figures = {
+                COLUMNS[key]: settings.get(
+                    f"{name}.{index}.{key}.typical", figure and figure.typical
+                )
+                for key, figure in listed.items()
+            }
             price = entry.price_usd
             rows.append(
                 {"key": f"{name}.{index}", "part": name, "item": entry.name}

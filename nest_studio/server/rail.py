@@ -104,10 +104,8 @@ def rail(pages: Mapping[str, Any], shown: Any) -> None:
         for group, entries in GROUPS.items():
             st.html(f'<div class="nest-group">{group}</div>')
             for name, title in entries:
-                if pages[name] == shown:
-                    st.container(key="rail-here").page_link(pages[name], label=title)
-                else:
-                    st.page_link(pages[name], label=title)
+                place: Any = st.container(key="rail-here") if pages[name] == shown else st
+                place.page_link(pages[name], label=title)
 
 
 def head(subject: str) -> None:

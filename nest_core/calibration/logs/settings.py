@@ -108,8 +108,12 @@ def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
         if (number := _first(settings, names))
     }
     columns |= _devices(settings, columns) | _sizes(settings) | _stages(settings, columns)
-    columns |= _local_batch(settings, columns)
-    columns |= _sharding(settings) | _precision(settings) | _recomputation(settings)
+    columns |= (
+        _local_batch(settings, columns)
+        | _sharding(settings)
+        | _precision(settings)
+        | _recomputation(settings)
+    )
     for name in ("sequence_parallel", "seq_parallel"):
         if name in settings:
             columns["seq_parallel"] = str(int(yes(settings[name])))

@@ -257,9 +257,11 @@ def family_of(run: Run) -> str:
         run.model,
         "trace one of its own",
     )
-    candidates = [family for pattern, family in BY_NAME if re.search(pattern, run.model, re.I)]
-    candidates += [family for fact, word, family in BY_FACT if run.fact(fact) == word]
-    candidates += ["mixtral" if run.experts > 1 else "llama" if run.gated else "gpt"]
+    candidates = [
+        *(family for pattern, family in BY_NAME if re.search(pattern, run.model, re.I)),
+        *(family for fact, word, family in BY_FACT if run.fact(fact) == word),
+        "mixtral" if run.experts > 1 else "llama" if run.gated else "gpt",
+    ]
     return next((family for family in candidates if family in traced), candidates[-1])
 
 

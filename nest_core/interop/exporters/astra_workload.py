@@ -177,8 +177,12 @@ def trace(
             other = int(npu[peer(rank, step.hop)])
             here = int(npu[rank])
             source, target = (here, other) if step.kind == chakra.SEND else (other, here)
-            attributes |= {"comm_src": source, "comm_dst": target}
-            attributes |= {"comm_size": step.size, "comm_tag": step.tag}
+            attributes |= {
+                "comm_src": source,
+                "comm_dst": target,
+                "comm_size": step.size,
+                "comm_tag": step.tag,
+            }
         after = (chain,) if chain >= 0 else ()
         parts.append(chakra.node(identifier, step.name, step.kind, after, step.micros, attributes))
         if step.kind != chakra.SEND:
@@ -201,9 +205,9 @@ class _Builder:
     def stage(self, stage: int) -> list[TraceStep]:
         """Return steps of a stage, in the order in which they are issued."""
         point = self.plan.point
-        steps: list[TraceStep] = []
-        for each_pass in passes(point, point.micro_batches(self.problem.batch), stage):
-            steps += self._pass(each_pass, self.plan.recompute[stage])
+        works = passes(point, point.micro_batches(self.problem.batch), stage)
+        recompute = self.plan.recompute[stage]
+        steps = (step for work in works for step in self._pass(work, recompute))
         return [*steps, *self._finish(stage)]
 
     def _span(self, virtual_stage: int) -> slice:

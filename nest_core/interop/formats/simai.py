@@ -114,11 +114,12 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
             "Forwarding by devices: hosts of ns-3 use their direct links for themselves only.",
         )
     host_of = dict(zip(graph.device_ids, hosts.host_of.tolist(), strict=True))
-    near: dict[str, set[int]] = {}
-    for a, b, *_ in links:
-        for switch, other in ((a, b), (b, a)):
-            if roles[switch] != "device":
-                near.setdefault(switch, set()).add(host_of.get(other, -1))
+    near = grouped(
+        (switch, host_of.get(other, -1))
+        for a, b, *_ in links
+        for switch, other in ((a, b), (b, a))
+        if roles[switch] != "device"
+    )
     switches = [
         element.id for element in graph.elements if element.role != "device" and element.id in near
     ]
@@ -126,7 +127,10 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
     inner = tuple(
         name
         for name in switches
-        if several and roles[name] == "switch" and len(near[name]) == 1 and -1 not in near[name]
+        if several
+        and roles[name] == "switch"
+        and len(set(near[name])) == 1
+        and -1 not in near[name]
     )
     sizes = np.unique(np.bincount(hosts.host_of))
     hashes = graph.routing == "ecmp"

@@ -170,8 +170,7 @@ def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
     words = torus_title(fabric), torus_subtitle(blocks)
     stages, paint = paint_of(options, fabric.places, fabric.place_of())
     marks = grid.links({joint: load_look(share, busiest) for joint, share in busy.items()})
-    marks += [] if stages is None else grid.bars(stages)
-    marks += grid.boxes(paint)
+    marks += [*([] if stages is None else grid.bars(stages)), *grid.boxes(paint)]
     if stages is not None:
         marks += grid.numbers(stages) + grid.transfers(stages)
     if frame.words:

@@ -19,7 +19,7 @@ from nest_core.bill.inventory import Inventory
 from nest_core.bill.prices import load_prices
 from nest_core.costs.loads import Loads
 from nest_core.costs.placement import rank_mapping_of
-from nest_core.documents.units import percent
+from nest_core.documents import capital, join_words, percent
 from nest_core.fabric import Fabric, IntArray
 from nest_core.network import Network
 from nest_core.report.picture.frame import frame_of, framed
@@ -245,14 +245,11 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
     top = len(network.levels) - 1
     parts = []
     for level in sorted(reached):
-        *several, last = reached[level]
-        names = f"{', '.join(several)} and {last}" if several else last
         name = network.levels[level].name
         how = "crosses" if level == top else "turns at" if level else "stays in"
         where = f"traffic {how} the" if network.torus is None else "groups span"
-        parts.append(f"{names} {where} {name}")
-    text = "; ".join(parts)
-    return text[0].upper() + text[1:]
+        parts.append(f"{join_words(reached[level])} {where} {name}")
+    return capital("; ".join(parts))
 
 
 _prices = lru_cache(maxsize=1)(load_prices)

@@ -106,13 +106,13 @@ def rests_on_price(weighing: Weighing) -> str:
     for bill in [bill for bill in weighing.others if bill is not other][:_MAX_FURTHER]:
         edges = between(mine, bill, price, weighing.hours)
         sentences += [f"{edge.headline}." for edge in edges if edge.quantity == "device_usd"]
-    sentences += [
+    unproven = (
         f"{bill.name}'s plan is not proven: a better one may be up to {percent(bill.gap)} faster."
         for bill in weighing.bills
         if bill.gap
-    ]
-    sentences += [f"{bill.name}: {bill.caveat}" for bill in weighing.bills if bill.caveat]
-    return " ".join([*sentences, *_left_out(weighing)])
+    )
+    caveats = (f"{bill.name}: {bill.caveat}" for bill in weighing.bills if bill.caveat)
+    return " ".join([*sentences, *unproven, *caveats, *_left_out(weighing)])
 
 
 def _left_out(weighing: Weighing) -> list[str]:
