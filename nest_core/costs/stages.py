@@ -85,6 +85,10 @@ class LayerSeconds:
     free: FloatArray
     offload: FloatArray
 
+    def size_bytes(self) -> int:
+        """Return what they take in memory, about."""
+        return 3 * self.device.nbytes
+
 
 def pairs_passes(problem: Problem, point: Point) -> bool:
     """Whether forward passes run beside backward passes, which hide experts' all-to-alls; see

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from weakref import ref
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from nest_core.costs import (
 )
 from nest_core.costs.layout import Layout
 from nest_core.costs.schedules import DELAYS
-from nest_core.costs.stages import PlanLinks
+from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds
+from nest_core.documents.kept import kept_within
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.interleaved import solve_interleaved
 from nest_core.planner.program import Choices, solve_point
@@ -49,6 +51,21 @@ class Prepared:
     total: float
     sync: float
     lower_bound: float
+
+
+def _content(problem: Problem, point: Point, shared: PlanLinks) -> Hashable:
+    """Return what seconds of layers depend on where ``shared`` are the links of a point."""
+    sends = (point.zero, point.zero_group) if problem.acting_zero(point) > 1 else ()
+    beside = (point.schedule, point.interleave) if problem.overlap.experts else ()
+    at = point.sp, point.micro_batch, point.ep, point.etp
+    return ref(problem), point.layout, point.device_order, at, sends, beside
+
+
+@kept_within(4096, 2**26, LayerSeconds.size_bytes, _content)
+def _placed_seconds(problem: Problem, point: Point, shared: PlanLinks) -> LayerSeconds:
+    """Return seconds of layers; ZeRO stages and schedules that send no more have the same."""
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
+    return layer_seconds(problem, point, shared, table)
 
 
 class Solver:
@@ -112,7 +129,9 @@ class Solver:
         return replace(costs_alike, in_flight=in_flight_count, limit=self.problem.room(point))
 
     def _costs_alike(self, point: Point) -> StageCosts:
-        return stage_costs(self.problem, point, self.links(point))
+        shared = self.links(point)
+        layers = _placed_seconds(self.problem, point, shared)
+        return stage_costs(self.problem, point, shared, layers)
 
     def links(self, point: Point) -> PlanLinks:
         """Links under a point's layout, which many points share, whatever experts they have."""

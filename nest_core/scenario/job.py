@@ -177,7 +177,7 @@ class Job:
             communicator_bytes=device.communicator_bytes,
             bucket_bytes=stack.memory.bucket_bytes(self.precision),
             memory_spread=spread_of(stack.framework).sd,
-            lower_bound=None if device.profile else self.lower_bound,
+            lower_bound=None if device.profile else lru_cache(256)(self.lower_bound),
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,
             sharded_gradients=stack.sharded_gradients,
