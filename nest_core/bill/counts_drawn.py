@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-import networkx as nx
 import numpy as np
 
 from nest_core.bill.inventory import BITS, Hall, Inventory, LinkCount, SwitchCount, node_hall
@@ -243,6 +242,8 @@ def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]
     homes = _homes(fabric, elements)
     number = {group: at for at, group in enumerate(dict.fromkeys(homes.values()))}
     node_of = {name: number[group] for name, group in homes.items()}
+    import networkx as nx  # most fabrics are counted
+
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(name for name in fabric.device_ids if name not in homes)
     cards = {name for name, element in elements.items() if element.role == "nic"}
