@@ -278,15 +278,17 @@ class Frontier:
         Bounds know the least of where ranks sit, and the first points that they point to may be
         far from the best.
         """
-        near = np.argsort(self.queue.low, kind="stable")
-        near = near[self.queue.low[near] <= cutoff]
-        _, first = np.unique(self.rows.chosen(near).pp, return_index=True)
+        low, pp = self.queue.low, self.rows.batches.pp[self.rows.batch]
+        least = np.full(int(pp.max()) + 1, cutoff)
+        np.minimum.at(least, pp, low)
+        near = np.flatnonzero((low == least[pp]) & (low <= cutoff))
+        near = near[np.argsort(low[near], kind="stable")]
+        _, first = np.unique(pp[near], return_index=True)
         opened = self.open(near[np.sort(first)[:_SAMPLED]], cutoff)
         columns = opened.columns
         kinds = self.rows.chosen(columns.row).pp << 1 | columns.outer
         _, first = np.unique(kinds, return_index=True)
-        least = np.sort(first)[:_SAMPLED]
-        picked = replace(opened.chosen(least), stage=REFINED)
+        picked = replace(opened.chosen(np.sort(first)[:_SAMPLED]), stage=REFINED)
         return self.placed(picked, cutoff) if len(picked) else picked
 
     def _raised(
