@@ -127,6 +127,8 @@ def _within_two(links: Links) -> bool:
 TARGETS = 1024
 _HOST = re.compile("gpu|npu|device|host", re.IGNORECASE)
 """Words in the names of hosts, which readers give to the switches inside them."""
+_FABRIC = re.compile("leaf|spine|^tor$|edge|core|access|aggreg", re.IGNORECASE)
+"""Words in the names of switches that are in no node: devices on them are nodes of their own."""
 
 
 def graph_network(
@@ -172,8 +174,10 @@ def graph_network(
     arc_level = np.minimum(use.arc_level, len(nesting) - 1)
     meshed = meshed_nodes(links)
     scale_up, inside = (None, None) if meshed is None else meshed
+    of_fabric = _FABRIC.search(_name(links, use, nesting, 0)) is not None
+    alone = of_fabric and not (links.role == NIC).any()
     link_map = GraphLinkMap(
-        links, nesting, arc_level, routing, seed, draws, scale_up=scale_up, scale_up_arc=inside
+        links, nesting, arc_level, routing, seed, draws, None, scale_up, inside, bool(alone)
     )
     latency = _latencies(links, link_map, len(nesting))
     levels = tuple(_level(links, use, nesting, k, latency[k]) for k in range(len(nesting)))

@@ -65,6 +65,8 @@ class GraphLinkMap(LinkMap):
         The insides of nodes whose devices are linked to one another.
     scale_up_arc : int array or None
         Arc of every link of ``scale_up``.
+    alone : bool
+        Whether every device is a node of its own, where no NICs say what a node is.
     """
 
     links: Links
@@ -76,6 +78,7 @@ class GraphLinkMap(LinkMap):
     speed: FloatArray | None = None
     scale_up: ScaleUpLinkMap | None = None
     scale_up_arc: IntArray | None = None
+    alone: bool = False
     _tabled: list[tuple[list[Twins], NextHops | None]] = field(default_factory=list, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
@@ -87,7 +90,7 @@ class GraphLinkMap(LinkMap):
         copies = links.count if self.routing == "ecmp" else np.ones_like(links.count)
         capacity = links.capacity_Bps * (1.0 if self.speed is None else self.speed)
         arc = np.repeat(np.arange(len(copies)), copies)
-        node, outside = _nodes(links, self.nesting, self.arc_level)
+        node, outside = _nodes(links, self.nesting, self.arc_level, alone=self.alone)
         arc_Bps = (capacity / copies)[arc]
         self._settle(
             capacity_Bps=arc_Bps,
@@ -300,12 +303,12 @@ class GraphLinkMap(LinkMap):
 
 
 def _nodes(
-    links: Links, nesting: tuple[IntArray, ...], arc_level: IntArray
+    links: Links, nesting: tuple[IntArray, ...], arc_level: IntArray, *, alone: bool
 ) -> tuple[IntArray, BoolArray]:
     """Node of every device, and which arcs lie outside the nodes.
 
     Where the graph has NICs, a node is what hangs together without them; elsewhere, or where
-    that would be everything, it is an innermost group.
+    that would be everything, it is a device where those are ``alone``, else an innermost group.
     """
     node = links.node()
     number, node_of = np.unique(node[: links.devices], return_inverse=True)
@@ -313,7 +316,7 @@ def _nodes(
         # Leaves and spines hang together without NICs as well, but hold no devices.
         home = np.isin(node, node[: links.devices])
         return node_of, (node[links.tail] != node[links.head]) | ~home[links.tail]
-    return nesting[0], arc_level > 0
+    return (np.arange(links.devices) if alone else nesting[0]), (arc_level > 0) | alone
 
 
 def _neighbours(links: Links) -> IntArray:

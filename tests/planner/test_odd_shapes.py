@@ -170,3 +170,35 @@ def test_devices_with_two_nics_are_routed_from_one_small_table():
     first = outside & (routes.flow == 0)  # over a NIC, a leaf, a spine, a leaf, a NIC
     assert routes.share[first].sum() == pytest.approx(6)
     assert network.link_map.outlet_Bps == 100e9
+
+
+@pytest.mark.parametrize(
+    ("switch", "node_size"), [("leaf0", 1), ("IBLEAF 0", 1), ("tor", 1), ("nvswitch", 8), ("s", 8)]
+)
+def test_what_a_switch_is_called_says_whether_devices_on_it_are_a_node(switch, node_size):
+    """Eight devices on one switch, without NICs: on a leaf each is a node of its own."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(8), role="device")
+    graph.add_node(switch, role="switch")
+    for device in range(8):
+        link(graph, device, switch)
+    network = graph_network(graph)
+    assert network.node_size == node_size
+    assert network.link_map.outside.all() == (node_size == 1)
+    planned(network)
+
+
+def test_devices_on_leaves_of_a_fabric_are_nodes_and_those_on_switches_of_their_own_are_not():
+    for inside, node_size in (("leaf", 1), ("host", 4)):
+        graph = nx.Graph()
+        graph.add_nodes_from(range(8), role="device")
+        for number in range(2):
+            graph.add_node(f"{inside}{number}", role="switch")
+            link(graph, f"{inside}{number}", "spine0", 100)
+        graph.add_node("spine0", role="switch")
+        for device in range(8):
+            link(graph, device, f"{inside}{device // 4}")
+        network = graph_network(graph)
+        assert network.node_size == node_size
+        assert [level.group_size for level in network.levels] == [4, 8]
+        planned(network)
