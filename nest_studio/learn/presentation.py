@@ -16,9 +16,8 @@ from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, project
 from nest_core.teaching.lessons import Lesson, Question, Reveal
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
-from nest_studio.form.fields import Number, hold, settle
+from nest_studio.form.fields import ADDRESS, Number, hold, settle
 from nest_studio.learn.view import (
-    ADDRESS,
     KEYS,
     asked,
     found_by,

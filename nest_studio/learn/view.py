@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as Late
-from typing import Any, Final
+from typing import Any
 
 import streamlit as st
 
@@ -23,12 +23,11 @@ from nest_core.teaching.lessons import Brief, Control, Lesson, Question, Reveal,
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import download, facts, show_picture, told
-from nest_studio.form.fields import OneOf, hold, one_of, settle, widget_value
+from nest_studio.form.fields import ADDRESS, OneOf, hold, one_of, settle, widget_value
 from nest_studio.jobs.waiting import Stopped, WorkerCrash, panel, submitted
 from nest_studio.notebook.pins import pin_button
 
 __all__ = [
-    "ADDRESS",
     "KEYS",
     "asked",
     "course_foot",
@@ -44,7 +43,6 @@ __all__ = [
     "walk",
 ]
 
-ADDRESS: Final = "query-params"
 LESSON = "lesson"
 WIDTH = 1000
 """Of a drawing, in pixels."""

@@ -17,7 +17,7 @@ from nest_core.costs import Plan, Point, price
 from nest_core.costs.pass_steps import PassSteps, pass_steps
 from nest_core.costs.timeline import timeline
 from nest_core.documents.schema.lesson import FormulaTable
-from nest_core.documents.units import humanise_rate, humanise_seconds, percent
+from nest_core.documents.units import GB, humanise_rate, humanise_seconds, percent
 from nest_core.network.steps import Steps, steps
 from nest_core.teaching.lessons.contents import Contents, contents
 from nest_core.teaching.lessons.figure import (
@@ -44,7 +44,6 @@ __all__ = [
     "walked",
 ]
 
-GIGABYTE = 1e9
 LINKS = ("NVLink", "NIC")
 """Names of the links that belong to each level."""
 
@@ -108,7 +107,7 @@ def walked(algorithm: str, fabric: str, nic_GBps: float) -> tuple[Steps, Content
     nodes, per_node = _sizes(fabric)
     op, algorithm_name = ALGORITHMS[algorithm]
     network = noded(nodes, per_node, nic_GBps)
-    result = steps(network, op, algorithm_name, GIGABYTE, network.devices)
+    result = steps(network, op, algorithm_name, GB, network.devices)
     return result, contents(result)
 
 
@@ -219,11 +218,9 @@ STEPS = LessonFigure(
         "nvlink_GBps": lambda given: NODE_GBPS,
         "devices": lambda given: int(given["nodes"]) * int(given["per_node"]),
         "before": lambda given: int(given["nodes"]) * int(given["per_node"]) - 1,
-        "gradient": lambda given: bytes_in_words(GIGABYTE),
-        "share": lambda given: bytes_in_words(GIGABYTE / int(given["per_node"])),
-        "every": lambda given: bytes_in_words(
-            GIGABYTE * int(given["nodes"]) * int(given["per_node"])
-        ),
+        "gradient": lambda given: bytes_in_words(GB),
+        "share": lambda given: bytes_in_words(GB / int(given["per_node"])),
+        "every": lambda given: bytes_in_words(GB * int(given["nodes"]) * int(given["per_node"])),
         "leaves": lambda given: bytes_in_words(_most(_asked(given)[0], 1)),
         "total": lambda given: _asked(given)[0].seconds,
         "halved": lambda given: (
