@@ -43,8 +43,8 @@ def all_to_all(
 
 
 def counts_leaving(network: Network) -> bool:
-    """Whether `least_all_to_all` knows more than nothing, for less than `all_to_all` takes."""
-    return isinstance(network.link_map, TreeLinkMap) and not network.link_map.ideal
+    """Whether `least_all_to_all` knows more than nothing, without a list of flows."""
+    return isinstance(network.link_map, TreeLinkMap)
 
 
 def least_all_to_all(
@@ -52,10 +52,13 @@ def least_all_to_all(
 ) -> MessageTime:
     """Return what `all_to_all` takes at least, team by team, without a list of flows, on trees.
 
-    Whatever links a team's flows take, among all that leave a block one is as busy as
-    they are on average, and flows of other teams only add to that.
+    Where uplinks are shared ideally that is what it takes. Elsewhere, whatever links a team's flows
+    take, among all that leave a block one is as busy as they are on average, and flows of other
+    teams only add to that.
     """
     link_map = cast(TreeLinkMap, network.link_map)
+    if link_map.ideal:
+        return _counted(link_map, groups, protocols, team)
     teams, worst = int(team.max(initial=-1)) + 1, _leaving(link_map, groups, team)
     _, latency, steps = _latencies(link_map, groups, groups)
     if link_map.egress is not None:  # on other rails, flows meet further in

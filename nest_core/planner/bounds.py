@@ -31,9 +31,10 @@ from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime
 from nest_core.network.exchanges import counts_leaving, least_all_to_all
 from nest_core.planner.layer_bounds import LayerBounds
+from nest_core.planner.node_bounds import RankColumns
 from nest_core.planner.points import Points, PointTable
 from nest_core.planner.solver import Solver
-from nest_core.planner.transfer_bounds import RankColumns, TransferBounds, all_ports_Bps
+from nest_core.planner.transfer_bounds import TransferBounds, all_ports_Bps
 
 __all__ = ["Bounds", "PlacedBounds", "PointColumns", "bounds"]
 
@@ -330,7 +331,7 @@ class PlacedBounds:
     def __init__(self, points: Points, solver: Solver) -> None:
         self._points, self._solver = points, solver
         self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
-        self.exchanges = [MessageTime.nothing(1)]
+        self.exchanges, self._exchange_of = [MessageTime.nothing(1)], dict[bytes, int]()
 
     def transfers(self, columns: PointTable, boundary: FloatArray) -> FloatArray:
         """Seconds that one micro-batch is on its way between stages, (points,).
@@ -364,7 +365,6 @@ class PlacedBounds:
         """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
         problem, rows = self._solver.problem, self._points.rows.chosen(columns.row)
         ep = rows.column("ep")
-        # A bound pays only where the price needs a list of all flows, which the bound spares.
         known = problem.dispatch is None and counts_leaving(problem.network)
         if not known or not (ep > 1).any():
             return np.zeros(len(columns), dtype=np.int64)
@@ -378,13 +378,14 @@ class PlacedBounds:
             time = least_all_to_all(problem.network, groups, sending, stage)
             # Latency and seconds per byte are minima over stages on their own: a line through both
             # is under that of every stage, whatever bytes are sent.
-            self.exchanges.append(
-                MessageTime(
-                    time.alpha_s.min(axis=1, keepdims=True),
-                    time.beta_s_per_byte.min(axis=1, keepdims=True),
-                )
-            )
-            return (len(self.exchanges) - 1,)
+            line = [
+                part.min(axis=1, keepdims=True) for part in (time.alpha_s, time.beta_s_per_byte)
+            ]
+            key = b"".join(part.tobytes() for part in line)
+            if key not in self._exchange_of:
+                self._exchange_of[key] = len(self.exchanges)
+                self.exchanges.append(MessageTime(*line))
+            return (self._exchange_of[key],)
 
         wide = [ep, rows.column("etp")]
         return np.asarray(self._by_layout(3, columns, wide, least)[:, 0], dtype=np.int64)

@@ -14,17 +14,12 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, PlacedBounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import BlockBounds, LayerBounds, best_case, layer_bounds, untied
+from nest_core.planner.node_bounds import RankColumns, node_ranks
 from nest_core.planner.points import PointQueue, Points, PointTable, rounds, slices
 from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, as_raised, divides, enumerate_rows
-from nest_core.planner.transfer_bounds import (
-    RankColumns,
-    TransferBounds,
-    beyond_blocks,
-    beyond_instances,
-    node_ranks,
-)
+from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, beyond_instances
 
 __all__ = ["PLACED", "REFINED", "ROUGH", "Frontier", "Opened", "lower_bounds"]
 
@@ -391,6 +386,7 @@ class Frontier:
             natural=ones == 1,
             most=0 * ones,
             alike=ones == 0,
+            seat=0 * ones,
         )
         m = self._micro_batches(row)
 
@@ -578,6 +574,8 @@ class Frontier:
                     natural[at],
                     most[at],
                     alike[at],
+                    np.full(len(instances), -1),
+                    self.space.device_orders,
                 )
                 for outer, parted in outers
             ]
@@ -648,6 +646,8 @@ class Frontier:
             columns.natural,
             columns.most,
             columns.alike,
+            columns.seat,
+            self.space.device_orders,
         )
         leaving = beyond_instances(self.problem, ranks, instances)
         m = self._micro_batches(row)

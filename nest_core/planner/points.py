@@ -48,6 +48,8 @@ class PointTable:
         own order.
     most, alike : (points,)
         Ranks in a row that a node has at most, see `ranks_in_nodes`; whether all have as many.
+    seat : (points,)
+        Which of the space's device orders it has.
     """
 
     number: IntArray
@@ -63,6 +65,7 @@ class PointTable:
     natural: BoolArray
     most: IntArray
     alike: BoolArray
+    seat: IntArray
 
     def __len__(self) -> int:
         return len(self.number)
@@ -140,6 +143,7 @@ class Points:
                 natural="?",
                 most="i8",
                 alike="?",
+                seat="i8",
             ),
         )
         # The most `rounds` that each batch allows; 1 without interleaving or zero-bubble.
@@ -196,11 +200,12 @@ class Points:
 
     def _layout(
         self, axes: tuple[str, ...], device_order: str
-    ) -> tuple[bool, bool, bool, int, bool]:
+    ) -> tuple[bool, bool, bool, int, bool, int]:
         """Return what `PointTable` has of an order."""
         dp, cp, pp = (axes.index(axis) for axis in ("dp", "cp", "pp"))
         fewest, most = ranks_in_nodes(self.network, device_order)
-        return dp > pp, cp > pp, device_order == "natural", most, fewest == most > 0
+        seat = self.space.device_orders.index(device_order)
+        return dp > pp, cp > pp, device_order == "natural", most, fewest == most > 0, seat
 
     def columns(self, rows: IntArray) -> PointTable:
         """All points of some rows."""

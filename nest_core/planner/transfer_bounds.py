@@ -15,13 +15,12 @@ In the order tp-pp-dp replicas are outermost (`RankColumns.dp_outside`): ranks 0
 stages of replica 0, so sharers 0 and 4 lie in different blocks and every gradient leaves its own.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from nest_core.costs import Problem
-from nest_core.costs.layout import ranks_in_nodes
 from nest_core.network import (
     BoolArray,
     Dispatch,
@@ -30,52 +29,25 @@ from nest_core.network import (
     Kind,
     Network,
 )
+from nest_core.planner.node_bounds import (
+    RankColumns,
+    alone_outside,
+    beyond_nodes,
+    node_ranks,
+    port_Bps,
+)
 from nest_core.planner.points import each
 from nest_core.planner.relaxed import HopBounds
 
 __all__ = [
-    "RankColumns",
     "TransferBounds",
     "all_ports_Bps",
-    "alone_outside",
     "beyond_blocks",
     "beyond_instances",
     "call_bound",
     "hop_seconds",
-    "port_Bps",
     "start_bound_s",
 ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RankColumns:
-    """Degrees of many points, and how their ranks are numbered; every array has shape (points,).
-
-    Parameters
-    ----------
-    tp, cp, dp, pp : int arrays
-    ep : int array
-        Tensor-parallel groups that an expert group spans: ``ep * etp / tp``; 0 where it is a part
-        of one, of which nothing is known.
-    dp_outside, cp_outside : bool arrays
-        Whether replicas, and context-parallel ranks, are numbered outside pipeline stages.
-    natural : bool array
-        Whether ranks sit on devices in their own order.
-    most, alike : int, bool array
-        Ranks in a row that a node has at most, see `ranks_in_nodes`, 0 where nothing is known; and
-        whether all nodes have as many.
-    """
-
-    tp: IntArray
-    cp: IntArray
-    ep: IntArray
-    dp: IntArray
-    pp: IntArray
-    dp_outside: BoolArray
-    cp_outside: BoolArray
-    natural: BoolArray
-    most: IntArray
-    alike: BoolArray
 
 
 class TransferBounds:
@@ -127,8 +99,8 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
 
     Notes
     -----
-    Whatever sits where, nodes bound what their members send (`_beyond_nodes`). Where the groups lie
-    alike in every block, a block's egress carries what all of its groups send out
+    Whatever sits where, nodes bound what their members send and receive (`beyond_nodes`). Where the
+    groups lie alike in every block, a block's egress carries what all of its groups send out
     (`_even_groups_bound`). Groups that lie unevenly exchange different parts in every
     phase: where replicas follow one another the least part counts that any group sends in a phase
     (`_uneven_groups_bound`), else nothing.
@@ -141,8 +113,7 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
         return dense, experts
     sharers = dp * cp
     dense_beyond, experts_beyond = (
-        _beyond_nodes(problem, ranks, stride, members)
-        for stride, members in ((tp, sharers), (tp * ep, sharers // ep))
+        beyond_nodes(problem, ranks, every) for every in (np.ones_like(ep), ep)
     )
     if not network.regular:
         return dense_beyond, np.where(has_experts, experts_beyond, 0.0)
@@ -194,61 +165,6 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
     return np.maximum(dense, dense_beyond), experts
 
 
-def _beyond_nodes(
-    problem: Problem, ranks: RankColumns, stride: IntArray, members: IntArray
-) -> FloatArray:
-    """Return seconds per byte that collectives of gradients take at least to leave their nodes.
-
-    Parameters
-    ----------
-    stride, members : (points,)
-        A group has ``members`` of the ranks of a stage, of which every ``stride``-th is one.
-
-    Notes
-    -----
-    A node has ``most`` ranks in a row, and so of a stage those of the runs that it meets. No group
-    that has more members than fit stays inside, and each is in at least ``n / inside`` nodes. Rings
-    carry all but ``1/n`` of the buffer out of each, through one link. Level by level those beyond
-    nodes exchange ``1 - 1/nodes`` of what nodes leave to each member, in sum the buffer: a part in
-    as many as the group has members in the node where it has the fewest. Where stages follow one
-    another that is a node in which one begins or ends. Other groups may exchange theirs in other
-    phases, so that nothing is said of links that they share.
-    """
-    run = (
-        ranks.tp * np.where(ranks.cp_outside, 1, ranks.cp) * np.where(ranks.dp_outside, 1, ranks.dp)
-    )
-    runs = np.maximum(ranks.most + run - 2, 0) // (run * ranks.pp) + 1
-    inside = np.maximum(-(-np.minimum(ranks.most, runs * run) // stride), 1)
-    nodes = -(-members // inside)
-    follows = ranks.alike & ~ranks.dp_outside & ~ranks.cp_outside
-    fewest = np.where(follows, np.maximum(_in_outer_nodes(ranks, run) // stride, 1), inside)
-    out = (1.0 - 1.0 / nodes) * _alone_outside(problem, np.minimum(fewest, inside))
-    return np.where((ranks.most > 0) & (members > inside), out, 0.0)
-
-
-def _in_outer_nodes(ranks: RankColumns, stage: IntArray) -> IntArray:
-    """Return the ranks that a stage has in the first or the last of its nodes, whichever has fewer;
-    of the stage that has the most there, (points,).
-
-    Stages of so many ranks follow one another, in nodes that have ``most`` each.
-    """
-
-    def most_of_any(per_node: int, stage: int, stages: int) -> int:
-        begins = np.arange(min(stages, per_node)) * stage % per_node
-        return int(np.minimum(per_node - begins, per_node - (-begins - stage) % per_node).max())
-
-    per_node = np.maximum(ranks.most, 1)
-    keys = np.stack([per_node, stage % per_node, ranks.pp])
-    kinds, kind = np.unique(keys, axis=1, return_inverse=True)
-    return np.array([most_of_any(*key) for key in kinds.T.tolist()], dtype=np.int64)[kind]
-
-
-def _alone_outside(problem: Problem, inside: IntArray) -> FloatArray:
-    """Return seconds per byte of a buffer that so many of a node send out of it, part by part."""
-    node_Bps = problem.network.node_egress_Bps * problem.software.reach_outside
-    return np.maximum(alone_outside(problem) / inside, 1.0 / node_Bps)
-
-
 def _node_egress_Bps(problem: Problem) -> float:
     """Return the most that leaves a node at once; infinite where that is not known."""
     rates = dict(problem.network.alike_egress)
@@ -262,8 +178,9 @@ def beyond_instances(
 
     An instance is a run of ranks that holds every shard once. Its groups lie like those of a plan
     with as few replicas and more stages; where replicas are the outermost axis, like those of some
-    replicas alone. Ranks of different instances with the same shard lie like replicas of so much
-    wider stages. For other orders nothing is known, and the bounds are 0.
+    replicas alone. Ranks of different instances with the same shard lie like those that share
+    experts of groups as large as an instance. For other orders nothing is known, and the bounds
+    are 0.
 
     Parameters
     ----------
@@ -278,9 +195,8 @@ def beyond_instances(
         Seconds per byte.
     """
     single = instances == 1
-    zeros, never = np.zeros(len(single)), np.zeros(len(single), dtype=bool)
     if single.all():
-        return *beyond_blocks(problem, ranks), zeros
+        return *beyond_blocks(problem, ranks), np.zeros(len(single))
     cp, dp, pp, outside = ranks.cp, ranks.dp, ranks.pp, ranks.dp_outside
     group = dp * cp // instances
     inside = ~(outside | ranks.cp_outside)
@@ -291,18 +207,8 @@ def beyond_instances(
         dp=np.where(single, dp, np.where(outside, np.maximum(group // cp, 1), group)),
         pp=np.where(outside, pp, pp * instances),
     )
-    across = replace(
-        ranks,
-        tp=ranks.tp * group * np.where(outside, pp, 1),
-        cp=np.ones_like(cp),
-        ep=np.ones_like(cp),
-        dp=instances,
-        pp=np.where(outside, 1, pp),
-        dp_outside=never,
-        cp_outside=never,
-    )
     dense, experts = beyond_blocks(problem, within)
-    between, _ = beyond_blocks(problem, across)
+    _, between = beyond_blocks(problem, replace(ranks, ep=np.maximum(group, 1)))
     return (
         np.where(applies, dense, 0.0),
         np.where(applies, experts, 0.0),
@@ -480,10 +386,9 @@ def call_bound(
             alone = 1.0 / (network.link_map.outlet_Bps * software.reach_outside)
             out = max(alone, fewest / _node_egress_Bps(problem))
             out *= _share_outside(dispatch, n, together)
-        else:  # as `_beyond_nodes`
-            out = (1.0 - 1.0 / -(-n // together)) * float(
-                _alone_outside(problem, np.array(together))
-            )
+        else:  # level by level nodes send the buffer part by part
+            leaving = 1.0 / (network.node_egress_Bps * software.reach_outside)
+            out = max(alone_outside(problem) / together, leaving) * (1 - 1 / -(-n // together))
         seconds = np.maximum(seconds, out * size)
     if natural:
         phased = kind in ("all_reduce", "reduce_scatter")
@@ -503,13 +408,6 @@ def _share_outside(dispatch: Dispatch | None, n: int, together: int) -> float:
     if dispatch is None:
         return 1 - together / n
     return min((n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1))
-
-
-def node_ranks(network: Network, device_orders: tuple[str, ...]) -> tuple[int, int]:
-    """Return `ranks_in_nodes` over several orders; 0 and 0 where nothing is known of one."""
-    ranks = [ranks_in_nodes(network, order) for order in device_orders]
-    fewest = min(entry for entry, _ in ranks)
-    return fewest, max(entry for _, entry in ranks) if fewest else 0
 
 
 def hop_seconds(
@@ -576,11 +474,6 @@ def hop_seconds(
     return HopBounds(near, far, together, copies), np.maximum(forward, passed)
 
 
-def alone_outside(problem: Problem) -> float:
-    """Seconds per byte that a flow takes at least where it leaves its node; 0 if none can."""
-    return 1.0 / (problem.network.link_map.flow_outside_Bps * problem.software.reach_outside)
-
-
 def start_bound_s(problem: Problem) -> float:
     """Latency that any message pays: none where a protocol between nodes counts no steps inside."""
     return 0.0 if problem.software.between else problem.network.link_map.least_latency_s
@@ -589,8 +482,3 @@ def start_bound_s(problem: Problem) -> float:
 def all_ports_Bps(problem: Problem) -> float:
     """Bytes per second that one device gets through all of its ports at most."""
     return (problem.network.link_map.all_ports_Bps or float("inf")) * problem.software.reach
-
-
-def port_Bps(problem: Problem) -> float:
-    """Bytes per second that one device gets through at most; infinite with one device."""
-    return (problem.network.link_map.port_Bps or float("inf")) * problem.software.reach

@@ -14,8 +14,8 @@ from nest_core.costs.layout import places, ranks_in_nodes, seatings
 from nest_core.costs.links import links
 from nest_core.fabric import Clos, Hierarchical, Tier
 from nest_core.network import Dispatch, collapse
+from nest_core.planner.node_bounds import RankColumns
 from nest_core.planner.transfer_bounds import (
-    RankColumns,
     TransferBounds,
     beyond_blocks,
     call_bound,
@@ -34,6 +34,7 @@ TIERS = (
 FABRIC = collapse(Hierarchical("racks", TIERS))
 
 NODE = np.array([8])
+SEAT = np.array([0]), ("natural",)
 
 LAYOUTS = [
     (tp, dp, pp, order)
@@ -94,7 +95,7 @@ def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...], cp: int = 1) -> tu
     outer, parted = (np.array([order.index(axis) > order.index("pp")]) for axis in ("dp", "cp"))
     degrees = (np.array([degree]) for degree in (tp, cp, 1, dp, pp))
     dense, _ = beyond_blocks(
-        case, RankColumns(*degrees, outer, parted, np.array([True]), NODE, np.array([True]))
+        case, RankColumns(*degrees, outer, parted, np.array([True]), NODE, np.array([True]), *SEAT)
     )
     return float(dense[0]), float(placed.min())
 
@@ -166,7 +167,9 @@ def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, d
         degrees = (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
         _, experts = beyond_blocks(
             case,
-            RankColumns(*degrees, outer, ~outer & outer, np.array([True]), NODE, np.array([True])),
+            RankColumns(
+                *degrees, outer, ~outer & outer, np.array([True]), NODE, np.array([True]), *SEAT
+            ),
         )
         assert experts[0] <= placed.min() * (1 + 1e-12)
 
@@ -279,7 +282,8 @@ def test_no_stage_is_faster_than_its_bound_where_ways_out_fill_unequally(name):
     placed = links(case, point)
     yes, degrees = np.array([True]), (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
     fewest, most = (np.array([count]) for count in ranks_in_nodes(case.network, "natural"))
-    bounded = beyond_blocks(case, RankColumns(*degrees, yes, ~yes, yes, most, fewest == most))
+    columns = RankColumns(*degrees, yes, ~yes, yes, most, fewest == most, *SEAT)
+    bounded = beyond_blocks(case, columns)
     for least, axis in zip(bounded, ("data", "expert_data") if ep > 1 else ("data",), strict=False):
         assert least[0] <= placed.time(axis, "reduce_scatter").beta_s_per_byte.min() * (1 + 1e-12)
 
@@ -304,6 +308,27 @@ SEATED = {
     ),
     "through other devices": lambda: preset("mi300x-mesh-64", "fabric.missing=['leaf 0']"),
 }  # fmt: skip
+
+
+def test_a_device_that_receives_from_several_at_once_is_as_slow_as_all_of_them():
+    """Stages that begin and end within nodes, of which each device has a way out of its own."""
+    tiers = Tier("node", 8, 40.0, 1e-3), Tier("leaf", 3, 2.0, 2e-3), Tier("all", 3, 2.0, 3e-3)
+    network = collapse(Hierarchical("own ways", tiers))
+    yes, close = np.array([True]), 0
+    for tp, dp, pp in itertools.product((1, 2), range(9, 36), (1, 2, 3)):
+        if tp * dp * pp > network.devices:
+            continue
+        case = replace(problem(chain(pp)), network=network)
+        point = Point(tp, True, dp, pp, 1, 0, ("tp", "cp", "dp", "pp"))
+        placed = links(case, point).time("data", "reduce_scatter").beta_s_per_byte.min()
+        degrees = (np.array([degree]) for degree in (tp, 1, 1, dp, pp))
+        ranks = RankColumns(*degrees, ~yes, ~yes, yes, NODE, yes, *SEAT)
+        bounded = beyond_blocks(case, ranks)[0][0]
+        assert bounded <= placed * (1 + 1e-12), point
+        close += bounded > 0.99 * placed
+    assert close > 25
+
+
 DEGREES = [
     (tp, cp, ep, dp, pp)
     for tp in (1, 2, 3, 4, 6, 16)
@@ -338,7 +363,9 @@ def test_nothing_leaves_a_node_faster_than_bounded_wherever_ranks_are_seated(nam
         fewest, most = (np.array([count]) for count in ranks_in_nodes(network, seat))
         alike = (fewest == most) & (most > 0)
         natural = np.array([seat == "natural"])
-        bounded = beyond_blocks(case, RankColumns(*columns, *beyond_stages, natural, most, alike))
+        seated = np.array([0]), (seat,)
+        ranks = RankColumns(*columns, *beyond_stages, natural, most, alike, *seated)
+        bounded = beyond_blocks(case, ranks)
         for least, axis in zip(bounded, ("data", "expert_data"), strict=True):
             actual = placed.time(axis, "reduce_scatter").beta_s_per_byte.min()
             assert least[0] <= actual * (1 + 1e-12), (axis, point)

@@ -39,11 +39,9 @@ PROTOCOLS = (Protocol(), Protocol(5e-6, 1e-6, 2e-6, 0.5, 0.8))
 @pytest.mark.parametrize("name", list(LISTED))
 @pytest.mark.sampled(4)
 def test_no_all_to_all_takes_less_than_its_least(name):
-    """Groups that lie anywhere, in teams of any size."""
+    """Groups that lie anywhere, in teams of any size; of ideal uplinks it is what they take."""
     network = collapse(LISTED[name])
-    assert counts_leaving(network) == (not network.link_map.ideal)
-    if network.link_map.ideal:
-        return
+    assert counts_leaving(network)
     dice, tight = np.random.default_rng(len(name)), 0.0
     for size in (2, 3, 8):
         count = network.devices // size
@@ -56,7 +54,9 @@ def test_no_all_to_all_takes_less_than_its_least(name):
             assert (least.alpha_s <= found.alpha_s * (1 + 1e-12)).all()
             assert (least.beta_s_per_byte <= found.beta_s_per_byte * (1 + 1e-12)).all()
             tight = max(tight, least.beta_s_per_byte.max() / found.beta_s_per_byte.max())
-    assert tight > 0.15  # few flows seldom meet all links alike where these are hashed
+    assert tight > (
+        0.999 if network.link_map.ideal else 0.15
+    )  # few flows seldom meet all links alike where these are hashed
 
 
 @pytest.mark.parametrize("name", list(FAILED))
