@@ -37,8 +37,8 @@ _FIRST_ROWS, _MOST_ROWS = 128, 4096
 _WORK = 1.2e8
 """Microseconds of one core, about, that a search may take where no time limit is set: it ends by
 what it did and not by the clock, and finds the same on every machine and under every load."""
-_POINT_OPENED, _POINT_REFINED, _POINT_PLACED, _POINT_PREPARED = 4.0, 200.0, 300.0, 1000.0
-_DEVICE_PLACED, _DEVICE_PREPARED = 0.12, 0.25
+_POINT_OPENED, _POINT_REFINED, _POINT_PLACED, _POINT_PREPARED = 4.0, 60.0, 250.0, 1000.0
+_DEVICE_PLACED, _DEVICE_PREPARED = 0.02, 0.01
 """Microseconds of a point, and for each device of the fabric, that the steps of a search take."""
 _FAR, _TRIED = 2.0, 8
 """A first plan so many times as slow as its bound is followed by others of many kinds."""
