@@ -386,7 +386,7 @@ class Frontier:
             natural=ones == 1,
             most=0 * ones,
             alike=ones == 0,
-            seat=0 * ones,
+            device_order=0 * ones,
         )
         m = self._micro_batches(row)
 
@@ -646,7 +646,7 @@ class Frontier:
             columns.natural,
             columns.most,
             columns.alike,
-            columns.seat,
+            columns.device_order,
             self.space.device_orders,
         )
         leaving = beyond_instances(self.problem, ranks, instances)

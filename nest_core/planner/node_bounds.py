@@ -12,6 +12,9 @@ from nest_core.network import BoolArray, FloatArray, IntArray, Network, TreeLink
 
 __all__ = ["RankColumns", "alone_outside", "beyond_nodes", "node_ranks", "port_Bps"]
 
+_MOST_COUNTED = 4096
+"""Nodes times stages, of which the members of a group are counted one by one."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankColumns:
@@ -30,8 +33,8 @@ class RankColumns:
     most, alike : int, bool array
         Ranks in a row that a node has at most, see `ranks_in_nodes`, 0 where nothing is known; and
         whether all nodes have as many.
-    seat : int array
-        Which of ``seats``, the device orders, places the ranks; -1 where that may be any of them.
+    device_order : int array
+        Which of ``device_orders`` places the ranks; -1 where that may be any of them.
     """
 
     tp: IntArray
@@ -44,8 +47,8 @@ class RankColumns:
     natural: BoolArray
     most: IntArray
     alike: BoolArray
-    seat: IntArray
-    seats: tuple[str, ...]
+    device_order: IntArray
+    device_orders: tuple[str, ...]
 
 
 def beyond_nodes(problem: Problem, ranks: RankColumns, ep: IntArray) -> FloatArray:
@@ -81,14 +84,22 @@ def beyond_nodes(problem: Problem, ranks: RankColumns, ep: IntArray) -> FloatArr
     inlet_Bps = link_map.outlet_Bps if isinstance(link_map, TreeLinkMap) else np.inf
     out_Bps = link_map.flow_outside_Bps, inlet_Bps, problem.network.node_egress_Bps
     rates = 1.0 / port_Bps(problem), *(1.0 / (rate * reach) for rate in out_Bps)
-    lies = np.where(ep > inner, ep % inner, inner % ep) == 0
+    # A node has ranks of the runs that it meets, `inside` of them of one group at most, which is
+    # in as many nodes at least; what these leave to each member goes out of them.
+    runs = np.maximum(ranks.most + run - 2, 0) // (run * ranks.pp) + 1
+    inside = np.maximum(-(-np.minimum(ranks.most, runs * run) // (ranks.tp * ep)), 1)
+    members = ranks.cp * ranks.dp // ep
+    simple = (1.0 - 1.0 / -(-members // inside)) * np.maximum(rates[1] / inside, rates[3])
+    simple = np.where((ranks.most > 0) & (members > inside), simple, 0.0)
+    counted = problem.network.devices // np.maximum(ranks.most, 1) * ranks.pp <= _MOST_COUNTED
+    lies = counted & (np.where(ep > inner, ep % inner, inner % ep) == 0)
     least = np.where(lies, np.inf, 0.0)
-    for seat, order in enumerate(ranks.seats):
-        which = np.flatnonzero(lies & ((ranks.seat == seat) | (ranks.seat < 0)))
+    for index, order in enumerate(ranks.device_orders):
+        which = np.flatnonzero(lies & ((ranks.device_order == index) | (ranks.device_order < 0)))
         if len(which):
             seconds = _least_beyond(*_node_runs(problem.network, order), keys[which], *rates)
             least[which] = np.minimum(least[which], seconds)
-    return np.where(least < np.inf, least, 0.0)
+    return np.maximum(np.where(least < np.inf, least, 0.0), simple)
 
 
 @lru_cache(maxsize=64)
@@ -154,12 +165,18 @@ def _least_beyond(
         least = np.inf
         for stage in range(stages):
             nodes, members, fewest, most = 0, 0, n, 0
+            edge, before = -1, 0
             for node in range(len(first)):
-                count = 0
-                for rank, sign in ((first[node], -1), (last[node], 1)):
-                    runs, rest = divmod(max(rank - stage * step, 0), period)
-                    before = runs * width + min(width, (rest + stride - 1) // stride)
-                    count += sign * min(before, n)
+                if last[node] <= stage * step or members == n:
+                    continue
+                upto = before
+                for rank in (first[node], last[node]):
+                    before = upto
+                    if rank != edge:
+                        runs, rest = divmod(max(rank - stage * step, 0), period)
+                        upto = min(runs * width + min(width, (rest + stride - 1) // stride), n)
+                        edge = rank
+                count, before = upto - before, upto
                 if count > 0:
                     size[nodes] = heaviest[nodes] = count
                     at[nodes] = node

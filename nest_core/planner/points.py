@@ -48,7 +48,7 @@ class PointTable:
         own order.
     most, alike : (points,)
         Ranks in a row that a node has at most, see `ranks_in_nodes`; whether all have as many.
-    seat : (points,)
+    device_order : (points,)
         Which of the space's device orders it has.
     """
 
@@ -65,7 +65,7 @@ class PointTable:
     natural: BoolArray
     most: IntArray
     alike: BoolArray
-    seat: IntArray
+    device_order: IntArray
 
     def __len__(self) -> int:
         return len(self.number)
@@ -143,7 +143,7 @@ class Points:
                 natural="?",
                 most="i8",
                 alike="?",
-                seat="i8",
+                device_order="i8",
             ),
         )
         # The most `rounds` that each batch allows; 1 without interleaving or zero-bubble.
@@ -204,8 +204,8 @@ class Points:
         """Return what `PointTable` has of an order."""
         dp, cp, pp = (axes.index(axis) for axis in ("dp", "cp", "pp"))
         fewest, most = ranks_in_nodes(self.network, device_order)
-        seat = self.space.device_orders.index(device_order)
-        return dp > pp, cp > pp, device_order == "natural", most, fewest == most > 0, seat
+        index = self.space.device_orders.index(device_order)
+        return dp > pp, cp > pp, device_order == "natural", most, fewest == most > 0, index
 
     def columns(self, rows: IntArray) -> PointTable:
         """All points of some rows."""
