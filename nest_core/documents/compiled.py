@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-import numba.np.linalg
 
 from nest_core.documents.errors import InputError
 
@@ -23,18 +22,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 KERNELS: list[Any] = []
 """The compiled loops of all modules that are imported so far."""
-
-
-def _no_blas() -> None:
-    """Say that there is no BLAS.
-
-    numba looks for one as its first kernel is loaded, and imports all of scipy.linalg for it. That
-    takes 0.15 s, and no kernel multiplies matrices.
-    """
-    raise ImportError("kernels multiply no matrices")
-
-
-numba.np.linalg.ensure_blas = _no_blas
 
 
 def compiled(function: _F) -> _F:

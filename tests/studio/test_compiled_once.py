@@ -113,16 +113,20 @@ def test_a_kernel_is_compiled_anew_when_what_it_reads_of_another_file_changed(tm
     assert printed(30, 400) == ["550"]
 
 
-def test_the_first_kernel_loads_no_linear_algebra(tmp_path):
-    """numba imported all of scipy.linalg, though no kernel multiplies matrices."""
+def test_a_reader_s_own_kernels_multiply_matrices(tmp_path):
+    """nest_core had switched numba's linear algebra off for the whole process."""
     script = """
-    import sys
+    import numba
     import numpy as np
-    from nest_core.network.kernels import slowest
-    slowest(np.zeros((1, 1)), np.zeros(1, np.int64), 1)
-    print("numba.np.arraymath" in sys.modules, "scipy.linalg" in sys.modules)
+    import nest_core.network.kernels
+
+    @numba.njit
+    def product(a, b):
+        return a @ b
+
+    print(product(np.eye(2), np.full((2, 2), 3.0)).sum())
     """
-    assert run(textwrap.dedent(script), tmp_path).stdout.split() == ["True", "False"]
+    assert run(textwrap.dedent(script), tmp_path).stdout.split() == ["12.0"]
 
 
 def test_nowhere_to_keep_what_is_compiled_is_one_sentence(tmp_path):
