@@ -201,8 +201,8 @@ def price(
     given = given_plan(values, problem, plan, placement)
     problem = values.problem(given.plan.recompute)
     report = name_stack_for_plan(values, price_plan(problem, given.plan))
-    known = () if withheld(given) else (("yours", given.plan),)
-    best = search(problem, values.space, time_limit_s=values.time_limit_s, known=known).best
+    pasted = () if withheld(given) else (("yours", given.plan),)
+    best = search(problem, values.space, time_limit_s=values.time_limit_s, known=pasted).best
     return Priced(values, problem, given, report, best)
 
 

@@ -139,8 +139,8 @@ class GraphLinkMap(LinkMap):
 
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Return the NICs of the widest node, where the block is a node."""
-        known = not alike and np.array_equal(self.nesting[block], self.node)
-        return self._leaving_Bps[1] if known else float("inf")
+        is_node = not alike and np.array_equal(self.nesting[block], self.node)
+        return self._leaving_Bps[1] if is_node else float("inf")
 
     @cached_property
     def _leaving_Bps(self) -> tuple[float, float]:
@@ -203,10 +203,10 @@ class GraphLinkMap(LinkMap):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
                 ends = self._stand_ins(source[flow], target[flow])
-                here, there = ends.pop()
+                start, end = ends.pop()
                 links, every = table.links, np.arange(len(table.links.elements))
                 hops = table.start, table.arc, links.head, self.capacity_Bps[self._stays]
-                pair, alike = np.unique(here * len(every) + there, return_inverse=True)
+                pair, alike = np.unique(start * len(every) + end, return_inverse=True)
                 first, last = np.divmod(pair, len(every))
                 row = table.column[last] * len(every)
                 crossing, arc, share = spread(hops, row, every, first, last)
@@ -216,7 +216,7 @@ class GraphLinkMap(LinkMap):
                 for step, pairs in zip(reversed(self._small[0]), reversed(ends), strict=True):
                     arc = step.crossed(arc, walked, *pairs)
                 parts.append((flow[walked], arc, share[place]))
-                latency[flow] = self._along(table, here, there)
+                latency[flow] = self._along(table, start, end)
                 continue
             for walked, arc, link_group in self._single(
                 table, flow, source[flow], target[flow], variant

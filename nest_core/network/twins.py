@@ -225,18 +225,18 @@ def _twins(
     copies = np.zeros((len(seen), COPIES), np.int64)
     copies[kind[rank < COPIES], rank[rank < COPIES]] = np.flatnonzero(rank < COPIES)
     stay = hub | (rank < COPIES)[module]
-    number, kept = np.cumsum(stay) - 1, np.flatnonzero(stay[tail] & stay[head])
+    number, small_arcs = np.cumsum(stay) - 1, np.flatnonzero(stay[tail] & stay[head])
     small = Links(
         tuple(np.flatnonzero(stay).tolist()),
         int(stay[: links.devices].sum()),
         links.role[stay],
-        number[tail[kept]],
-        number[head[kept]],
-        links.bandwidth_Bps[kept],
-        links.count[kept],
-        links.latency_s[kept],
+        number[tail[small_arcs]],
+        number[head[small_arcs]],
+        links.bandwidth_Bps[small_arcs],
+        links.count[small_arcs],
+        links.latency_s[small_arcs],
     )
-    return Twins(small, elements, arcs, kind, copies, np.flatnonzero(stay), kept)
+    return Twins(small, elements, arcs, kind, copies, np.flatnonzero(stay), small_arcs)
 
 
 def _bytes(members: _Members, rows: IntArray | FloatArray) -> list[bytes]:

@@ -365,8 +365,8 @@ class PlacedBounds:
         """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
         problem, rows = self._solver.problem, self._points.rows.chosen(columns.row)
         ep = rows.column("ep")
-        known = problem.dispatch is None and counts_leaving(problem.network)
-        if not known or not (ep > 1).any():
+        is_counted = problem.dispatch is None and counts_leaving(problem.network)
+        if not is_counted or not (ep > 1).any():
             return np.zeros(len(columns), dtype=np.int64)
 
         def least(which: int) -> tuple[int]:

@@ -68,13 +68,17 @@ def beyond_nodes(problem: Problem, ranks: RankColumns, ep: IntArray) -> FloatArr
     may add to each of them.
     """
     inner = np.where(ranks.cp_outside, 1, ranks.cp) * np.where(ranks.dp_outside, 1, ranks.dp)
-    run, outer, apart = ranks.tp * inner, ranks.cp * ranks.dp // inner, np.maximum(ep // inner, 1)
+    run, outer, instances = (
+        ranks.tp * inner,
+        ranks.cp * ranks.dp // inner,
+        np.maximum(ep // inner, 1),
+    )
     keys = np.stack(
         [
             np.where(ep > inner, run, ranks.tp * ep),
             np.where(ep > inner, 1, inner // ep),
-            run * ranks.pp * apart,
-            outer // apart,
+            run * ranks.pp * instances,
+            outer // instances,
             run,
             ranks.pp,
         ],
@@ -148,7 +152,7 @@ def _least_beyond(
         receives, and of what leaves a node.
     """
     result = np.zeros(len(keys))
-    known: dict[tuple[int, int, int, int, int, int], float] = {}
+    memo: dict[tuple[int, int, int, int, int, int], float] = {}
     size, heaviest = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     at = np.zeros(len(first), np.int64)
     common = 0
@@ -156,8 +160,8 @@ def _least_beyond(
         common = np.gcd(common, rank)
     for k in range(len(keys)):
         key = (keys[k, 0], keys[k, 1], keys[k, 2], keys[k, 3], keys[k, 4], keys[k, 5])
-        if key in known:
-            result[k] = known[key]
+        if key in memo:
+            result[k] = memo[key]
             continue
         stride, width, period, repeats, step, stages = key
         n = width * repeats
@@ -214,7 +218,7 @@ def _least_beyond(
                 shard /= narrowest
                 nodes = blocks
             least = min(least, level_by_level, round_ring)
-        known[key] = least
+        memo[key] = least
         result[k] = least
     return result
 

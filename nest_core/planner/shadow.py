@@ -132,8 +132,8 @@ def _within(frontier: Frontier, cutoff: float, time_limit_s: float) -> tuple[Poi
     for part in slices(len(rows), _ROWS):
         opened = frontier.open(rows[part], cutoff)
         work += _OPENED * opened.points
-        for nearer, each in ((frontier.refined, _REFINED), (frontier.placed, _PLACED)):
-            work += each * len(opened)
+        for nearer, cost in ((frontier.refined, _REFINED), (frontier.placed, _PLACED)):
+            work += cost * len(opened)
             opened = nearer(opened, cutoff) if len(opened) else opened
         for index in range(len(opened)):
             prepared = frontier.prepare(opened, index)

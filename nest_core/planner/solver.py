@@ -56,9 +56,9 @@ class Prepared:
 def _content(problem: Problem, point: Point, shared: PlanLinks) -> Hashable:
     """Return what seconds of layers depend on where ``shared`` are the links of a point."""
     sends = (point.zero, point.zero_group) if problem.acting_zero(point) > 1 else ()
-    beside = (point.schedule, point.interleave) if problem.overlap.experts else ()
+    passes = (point.schedule, point.interleave) if problem.overlap.experts else ()
     at = point.sp, point.micro_batch, point.ep, point.etp
-    return ref(problem), point.layout, point.device_order, at, sends, beside
+    return ref(problem), point.layout, point.device_order, at, sends, passes
 
 
 @kept_within(4096, 2**26, LayerSeconds.size_bytes, _content)
