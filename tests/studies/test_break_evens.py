@@ -100,7 +100,7 @@ def pair():
             ],
         )
         problem = scenario.problem()
-        report = solve(scenario, problem).report
+        report = solve(scenario, problem).best
         sure = sureness_of(scenario, problem, report)
         assert interval_of(scenario, problem, report) == sure.interval
         bill = owned(scenario.fabric, load_prices(), scenario.accelerator.name)
