@@ -35,6 +35,7 @@ pytestmark = pytest.mark.slow
 _QUICK = range(7)
 _MORE = range(7, 100)
 _PLANS = 12
+_AXES = ("dp", "tp", "pp", "cp", "ep", "etp", "micro_batch", "interleave")
 
 
 def _close(value: float) -> object:
@@ -153,12 +154,14 @@ def test_arrays_over_stages_are_the_price_to_the_bit(reports):
 
     Whatever was priced before on the same problem.
     """
-    schedules, by_problem = Counter(), {}
+    schedules, axes, by_problem = Counter(), Counter(), {}
     for instance, report in reports:
         plan = report.plan
         if plan.strategies or plan.uneven or plan.offload != NO_OFFLOAD:
             continue
         problem, point = instance.problem, plan.point
+        axes.update(axis for axis in _AXES if getattr(point, axis) > 1)
+        axes["sp"] += point.sp
         prices = by_problem.setdefault(instance.seed, PlanPrices(problem))
         for zero in (point.zero, 1, 2, 3) if point.sharers > 1 else (point.zero,):
             other = replace(plan, point=replace(point, zero=zero))
@@ -167,6 +170,7 @@ def test_arrays_over_stages_are_the_price_to_the_bit(reports):
             assert (prices.overflow(other) == 0.0) == told.feasible, (instance.seed, other.point)
         schedules[plan.point.schedule] += len(set(plan.recompute)) > 1
     assert min(schedules[name] for name in ("1f1b", "gpipe", "interleaved")) > 2, schedules
+    assert min(axes[axis] for axis in (*_AXES, "sp")) > 2, axes
 
 
 def test_virtual_stages_of_the_stages_cover_the_chain(reports):
