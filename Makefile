@@ -87,8 +87,8 @@ mutants: test-env ## put one-line defects in, one at a time, and see which tests
 screenshots: test-env browser ## take the README's pictures again
 	@SCREENSHOTS=1 .venv/bin/python -m pytest tests/browser/test_screenshots.py
 
-sheets: test-env browser ## write the decision sheet of docs/sheets again
-	@.venv/bin/python benchmarks/sheets.py
+sheets: test-env browser ## write the decision sheets of docs/sheets again
+	@.venv/bin/python benchmarks/sheets.py $(ARGS)
 
 canvas: ## build the drawing component's asset again (needs Node and npm)
 	@cd nest_studio/components/drawing/frontend && npm ci --silent && npm run --silent build
@@ -148,7 +148,9 @@ test-env: .venv/bin/pip
 	@$(PYTHON) -m venv --clear .venv
 
 # The browser, and a library that Playwright's driver needs. Without them the tests that
-# drive a browser skip, saying so; on CI they fail.
+# drive a browser skip, saying so; on CI they fail. Where there is an npm, axe-core too, some seconds.
 browser: test-env
 	@{ command -v chromium && .venv/bin/python -c 'import ctypes; ctypes.CDLL("libatomic.so.1")'; } >/dev/null 2>&1 \
 	|| $(call apt-install,chromium libatomic1) || true
+	@cd nest_studio/components/drawing/frontend && { [ -d node_modules/axe-core ] || ! command -v npm >/dev/null \
+	|| timeout 60 npm ci --silent --no-audit --no-fund; } || true

@@ -50,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", default="", help="query of the page, without the ?")
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--key", default="ArrowRight", help="pressed on the slider")
     parser.add_argument("--build", type=Path, nargs="*", default=[ROOT])
     arguments = parser.parse_args()
     chromium = shutil.which("chromium")
@@ -57,13 +58,11 @@ def main() -> None:
         sys.exit("Chromium is not installed (apt-get install chromium)")
     for build in arguments.build:
         print(build.resolve().name)
-        _measure(build.resolve(), chromium, arguments.address, arguments.steps)
+        _measure(build.resolve(), chromium, arguments)
 
 
-def _measure(build: Path, chromium: str, address: str, steps: int) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def _measure(build: Path, chromium: str, arguments: argparse.Namespace) -> None:
+    port = free_port()
     python = str(build / ".venv/bin/python")
     server = subprocess.Popen(
         [python, "-m", "nest_studio", "app", "--headless", "--port", str(port)],
@@ -73,24 +72,33 @@ def _measure(build: Path, chromium: str, address: str, steps: int) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for(f"http://localhost:{port}/_stcore/health")
+        wait_for(f"http://localhost:{port}/_stcore/health")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             for what in ("first visit", "warm start"):
                 began = time.monotonic()
-                page.goto(f"http://localhost:{port}/?{address}")
+                page.goto(f"http://localhost:{port}/?{arguments.address}")
                 page.locator(".nest-card").first.wait_for(timeout=120_000)
                 print(f"{what}: first figure after {1e3 * (time.monotonic() - began):.0f} ms")
-            _report(_measured(page, steps, psutil.Process(server.pid)))
+            server_process = psutil.Process(server.pid)
+            _report(_measured(page, arguments.steps, arguments.key, server_process))
             browser.close()
     finally:
         server.terminate()
         server.wait()
 
 
-def _wait_for(url: str) -> None:
-    deadline = time.monotonic() + 60
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(url: str, patience_s: float = 60.0) -> None:
+    """Wait until an address answers."""
+    deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(url, timeout=5):
@@ -100,17 +108,17 @@ def _wait_for(url: str) -> None:
     sys.exit("the studio did not start")
 
 
-def _measured(page: Page, steps: int, server: psutil.Process) -> list[dict[str, float]]:
+def _measured(page: Page, steps: int, key: str, server: psutil.Process) -> list[dict[str, float]]:
     page.locator(".nest-fabric .main > svg").first.wait_for(timeout=60_000)
     page.wait_for_timeout(SETTLED_MS)
-    page.locator(".st-key-fold-fabric summary").click()
+    page.locator(".st-key-fold-fabric summary").first.click()
     slider = page.get_by_role("slider").first
     slider.focus()
     rows = []
     for _ in range(steps):
         page.evaluate(WATCH)
         before = server.cpu_times()
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press(key)
         page.wait_for_timeout(SETTLED_MS)
         times = page.evaluate("window.times")
         if times["headline"] is not None:

@@ -55,6 +55,7 @@ class Session:
         self._socket, self._query = socket_, query
         self.widgets: dict[str, Any] = {}
         self._states: dict[str, Any] = {}
+        self._folds: set[str] = set()
         self._fragments: dict[str, float] = {}
         self.exceptions: list[str] = []
 
@@ -125,6 +126,8 @@ class Session:
         asked = message.rerun_script
         asked.query_string = self._query
         asked.fragment_id, asked.is_auto_rerun = fragment, bool(fragment)
+        for name in self._folds:
+            asked.widget_states.widgets.add(id=name).bool_value = True
         for name, value in self._states.items():
             state = asked.widget_states.widgets.add(id=name)
             if self.widgets[name].__class__.__name__ == "Slider":
@@ -136,6 +139,8 @@ class Session:
     def _read(self, delta: Any) -> bool:
         """Note widgets and errors; whether this is a headline figure."""
         if delta.WhichOneof("type") != "new_element":
+            if "-fold-" in (fold := delta.add_block.expandable.id):
+                self._folds.add(fold)
             return False
         element = delta.new_element
         kind = element.WhichOneof("type")
@@ -178,6 +183,7 @@ async def _person(
     async with opened(url) as line:
         session = Session(line, query)
         await session.run()
+        await session.run()  # with the groups of its form open, whose fields are drawn then
         await asyncio.sleep(dice.uniform(0, arguments.pause))
         while next(left, None) is not None:
             changed, value = session.another_state(dice)

@@ -122,7 +122,7 @@ class Session:
         elif kind == "NumberInput":
             ends = (widget.min, widget.max, widget.default, widget.default + widget.step)
             state = "double_value", float(dice.choice(ends))
-        elif kind == "Checkbox":
+        elif kind in ("Checkbox", "Expandable"):
             state = "bool_value", dice.random() < 0.5
         elif kind in ("TextInput", "TextArea"):
             state = "string_value", dice.choice(("", "inf", "1, 2, 4", "x" * 300, "*a* `b`"))
@@ -195,6 +195,8 @@ class Session:
     def _read(self, delta: Any, fresh: dict[str, Any]) -> bool:
         """Note widgets and errors; whether this is a headline figure."""
         if delta.WhichOneof("type") != "new_element":
+            if (fold := delta.add_block.expandable).id:
+                fresh[fold.id] = self._widgets[fold.id] = fold
             return False
         element = delta.new_element
         kind = element.WhichOneof("type")

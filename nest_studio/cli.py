@@ -6,8 +6,6 @@ imports typer and what all commands share, and the core only inside its command,
 a short command stays short.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gc
@@ -36,6 +34,7 @@ COMMANDS = {
     "traffic": "fabrics",
     "bom": "bills",
     "bill": "bills",
+    "compare": "bills",
     "cables": "bills",
     "accept": "clusters",
     "convert": "fabrics",
@@ -50,6 +49,7 @@ COMMANDS = {
     "calibrate": "clusters",
     "next": "plans",
     "sweep": "studies",
+    "ratios": "studies",
     "design": "studies",
 }
 """By command, in the order of the help: the module of `nest_studio.commands` with its function."""

@@ -1,7 +1,5 @@
 """Where the studio's own files lie, in a checkout and in an installed wheel."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compare two to six scenarios: which is better, for what money and power, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,8 +7,16 @@ from typing import Any
 import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
+from nest_core.documents.schema import in_labels
 from nest_core.scenario import Scenario
-from nest_core.studies.comparison import FEWEST, Comparison, budget_of, comparison_of
+from nest_core.studies.comparison import (
+    FEWEST,
+    Comparison,
+    budget_of,
+    comparison_of,
+    with_further,
+)
+from nest_core.studies.decision import DecisionInputs
 from nest_core.studies.whole_bill import Candidate
 from nest_studio.compare.rail import compared_list, more_to_find
 from nest_studio.compare.state import (
@@ -22,7 +28,7 @@ from nest_studio.compare.state import (
     sound,
 )
 from nest_studio.compare.view import answer, comparison_table, figures
-from nest_studio.components.show import facts, mark_results, told
+from nest_studio.components.show import AnswerArea, facts, told
 from nest_studio.form.prices import TypedPrices, bill_and_use
 from nest_studio.jobs.tasks.designs import further_design, planned_design
 from nest_studio.jobs.waiting import WorkerJob, given_up, panel, submitted, wait_a_moment
@@ -32,6 +38,8 @@ from nest_studio.session.own_fabric import follow_address as follow_own_fabric
 from nest_studio.session.own_fabric import say_in_address
 
 PLANS, MORE = "compared design", "more of a design"
+SPARES = "ownership.spare_nodes.typical"
+"""The one price that a lost switch depends on."""
 Shown = tuple[str, Comparison, dict[str, Any]]
 """A comparison with its jobs' keys and what it was asked."""
 
@@ -56,23 +64,30 @@ def main() -> None:
     if len(every) < FEWEST:
         st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
         return
-    fresh, pending = None, False
+    fresh, pending, area = None, False, AnswerArea("compare")
+    area.awaits(None)
     with told(problem.error):
         if len(good) >= FEWEST:
-            asks["prices"] = dict(typed.changes) if asks["budget"] else {}
+            asks["prices"] = {
+                key: value
+                for key, value in typed.changes.items()
+                if asks["budget"] or (key == SPARES and asks["failures"])
+            }
+            area.awaits(inputs_of(good, asks))
             fresh, pending = answered(good, asks)
-    mark_results(earlier=fresh is None)
     answer = compare_page().answer = fresh or compare_page().answer
     if answer is not None:
-        with st.container(key="results"), told(problem.error):
+        with area.part("results", answer[2]), told(problem.error):
             results(answer, typed, pending=pending)
 
 
 def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
     """The answer, and folded below it everything else."""
     key, of_any_price, inputs = shown
-    comparison = of_any_price.at(typed.changes, typed.tokens)
-    answer(comparison, inputs, typed)
+    comparison = of_any_price.at(
+        typed.changes, typed.tokens, DecisionInputs(typed.hours, typed.max_loss)
+    )
+    answer(comparison, inputs, typed, pending=pending)
     if pending:
         facts("More of it is still being planned …", kind="nest-quiet")
     more = st.expander("More figures: stages, levels", key="more", on_change="rerun")
@@ -123,7 +138,7 @@ def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Show
                 further_design, *question, urgent=False, place=place, edited=True
             )
             more = design_of(jobs[place], entry, "more searches")
-            candidates[entry] = replace(candidates[entry], **(more or {}))
+            candidates[entry] = with_further(candidates[entry], more or {})
     for place in compare_page().places.difference(jobs):
         given_up(place)
     compare_page().places = frozenset(jobs)
@@ -147,7 +162,7 @@ def design_of(job: WorkerJob, entry: CompareEntry, what: str) -> Any:
     try:
         return panel(job, f"{entry.name}, {what}", key=f"compare-{what}-{entry.number}")
     except InputError as error:
-        st.error(as_markdown(f"{entry.name}: {error}"))
+        st.error(as_markdown(f"{entry.name}: {in_labels(str(error))}"))
         return None
 
 

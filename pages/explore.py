@@ -1,20 +1,20 @@
 """Sweep parameters of a scenario: the form at the left, the question above, the answer below."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown
+from nest_core.documents import InputError
 from nest_core.documents.schema import Parameter
 from nest_core.scenario import Scenario
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import Sweep, sweep
-from nest_studio.components.show import mark_results, told
+from nest_studio.components.show import AnswerArea, told
 from nest_studio.explore.studies import studies_part
 from nest_studio.explore.view import (
     ASKS,
@@ -36,6 +36,7 @@ from nest_studio.explore.view import (
 )
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.fields import ADDRESS, one_of
+from nest_studio.form.refusals import say_refusal
 from nest_studio.form.scenario import scenario_form, scenario_heading
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.session.open_plan import go_to_opened
@@ -49,21 +50,20 @@ AT_ONCE = 20
 def main() -> None:
     """Draw the page."""
     follow_address()
+    area = AnswerArea("explore")
     problem = st.container(key="problem")
-    notes: list[Any] = []
     with st.sidebar:
-        scenario = scenario_form(notes)
+        scenario, form = scenario_form()
     go_to_opened(form_is_here=True)
     page, is_refused = session_value(ExplorePage), False
     try:
-        say_realised(notes, scenario.fabric)
+        say_realised(form, scenario.fabric)
         parameters = sweep_parameters(scenario)
     except InputError as error:
-        problem.error(as_markdown(error))
+        say_refusal(form, scenario, error, problem)
         is_refused = True
         scenario = page.scenario or replace(scenario, overrides={})
         parameters = sweep_parameters(scenario)
-    mark_results(earlier=is_refused)
     page.scenario = scenario
     top = st.container()
     opens = openings(parameters)
@@ -76,40 +76,54 @@ def main() -> None:
     if asks == STUDIES:
         studies_part(scenario, page.sweep[1] if page.sweep else (), problem, top)
         return
-    with top:
-        words, pins = st.columns([12, 1], vertical_alignment="bottom")
-        with words:
-            scenario_heading(title_of(scenario), scenario.overrides)
     if asks == RATIOS:
-        ratios_part(page, scenario, problem, pins)
+        with told(problem.error):
+            ratios_part(page, scenario, area)
+        if page.ratios is None:
+            answer_part(area, top, area.awaited, scenario, lambda _: None)
+        else:
+            ratios, inputs = page.ratios
+            of = Scenario(inputs["document"], inputs["overrides"])
+            answer_part(area, top, inputs, of, partial(show_ratios, ratios, inputs))
     else:
         turned = (
             opening_controls(parameters, opens[asks])
             if asks in opens
             else turn_controls(parameters)
         )
-        sweep_part(page, scenario, turned, problem, pins)
+        with told(problem.error):
+            sweep_part(page, scenario, turned, area)
+        if page.sweep is None:
+            answer_part(area, top, area.awaited, scenario, lambda _: None)
+        else:
+            request = page.sweep[1:]
+            answer_part(area, top, request, request[1], partial(show_sweep, *page.sweep))
+    if is_refused:
+        area.awaits(None)
+
+
+def answer_part(
+    area: AnswerArea, top: Any, request: object, scenario: Scenario, draw: Callable[[Any], None]
+) -> None:
+    """Draw what a request came to, under its own title: the last one's until the next is there."""
+    with top, area.part("results-title", request):
+        words, pins = st.columns([12, 1], vertical_alignment="bottom")
+        with words:
+            scenario_heading(title_of(scenario), scenario.overrides)
+    with area.part("results", request):
+        draw(pins)
 
 
 def sweep_part(
-    page: ExplorePage,
-    scenario: Scenario,
-    texts: list[tuple[Parameter, str]],
-    problem: Any,
-    pins: Any,
+    page: ExplorePage, scenario: Scenario, texts: list[tuple[Parameter, str]], area: AnswerArea
 ) -> None:
-    """Draw what one or two parameters do, or in grey what others did; nothing before a first."""
-    result = None
-    with told(problem.error):
-        turned = values_of(texts)
-        result = swept(page, scenario, turned)
+    """Have swept what one or two parameters do."""
+    area.awaits(None)
+    turned = values_of(texts)
+    area.awaits((turned, scenario))
+    result = swept(page, scenario, turned)
     if result is not None:
         page.sweep = result, turned, scenario
-    elif page.sweep is not None:
-        mark_results(earlier=True)
-    if page.sweep is not None:
-        with st.container(key="results"):
-            show_sweep(*page.sweep, pins)
 
 
 def swept(page: ExplorePage, scenario: Scenario, turned: list[Parameter]) -> Sweep | None:
@@ -132,20 +146,15 @@ def swept(page: ExplorePage, scenario: Scenario, turned: list[Parameter]) -> Swe
     return result
 
 
-def ratios_part(page: ExplorePage, scenario: Scenario, problem: Any, pins: Any) -> None:
-    """Draw the highest ratio of every tier, likewise."""
-    result = None
-    with told(problem.error):
-        mix, loss = mix_controls(scenario)
-        job = submitted(highest_ratios, scenario, mix, loss, place="explore", urgent=False)
-        result = panel(job, "Trying ratios", key="explore-ratios")
+def ratios_part(page: ExplorePage, scenario: Scenario, area: AnswerArea) -> None:
+    """Have the highest ratio of every tier found."""
+    mix, loss = mix_controls(scenario)
+    inputs = inputs_of(scenario) | {"mix": mix, "loss": loss}
+    area.awaits(inputs)
+    job = submitted(highest_ratios, scenario, mix, loss, place="explore", urgent=False)
+    result = panel(job, "Trying ratios", key="explore-ratios")
     if result is not None:
-        page.ratios = result, inputs_of(scenario) | {"mix": mix, "loss": loss}
-    elif page.ratios is not None:
-        mark_results(earlier=True)
-    if page.ratios is not None:
-        with st.container(key="results"):
-            show_ratios(*page.ratios, pins)
+        page.ratios = result, inputs
 
 
 main()

@@ -3,10 +3,9 @@
 import streamlit as st
 
 from nest_studio.learn.presentation import present_button, show_presented
-from nest_studio.learn.view import learn_style, lesson_bar, show_lesson
+from nest_studio.learn.view import lesson_bar, show_lesson
 from nest_studio.server.rail import presenting
 
-learn_style()
 if presenting():
     with st.container(key="unseen"):
         lesson = lesson_bar()

@@ -1,15 +1,13 @@
 """One's own measurements: the scenario at the left; logs, what they say, and what they change."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown
+from nest_core.documents import InputError
+from nest_studio.components.show import AnswerArea
 from nest_studio.form.fabric import say_realised
+from nest_studio.form.refusals import say_refusal
 from nest_studio.form.scenario import scenario_form
-from nest_studio.measure.state import current, follow_address, say_in_address, take_problem
+from nest_studio.measure.state import current, follow_address, say_in_address
 from nest_studio.measure.view import (
     bring_controls,
     heading,
@@ -27,32 +25,33 @@ def main() -> None:
     """Draw the page."""
     follow_fabric()
     follow_address()
+    area = AnswerArea("measure")
     problem = st.container(key="problem")
-    notes: list[Any] = []
     with st.sidebar:
-        scenario = scenario_form(notes)
+        scenario, form = scenario_form()
     go_to_opened(form_is_here=True)
     is_ready = True
     try:
-        say_realised(notes, scenario.fabric)
+        say_realised(form, scenario.fabric)
     except InputError as error:
-        problem.error(as_markdown(error))
+        say_refusal(form, scenario, error, problem)
         is_ready = False
     above = st.container()
     bring_controls(scenario)
     measurements = current()
-    if refused := take_problem():
-        problem.error(as_markdown(refused))
     if not measurements.entries:
         with above:
             heading(measurements, None, scenario)
         no_measurements()
         say_in_address()
         return
-    with st.container(key="results"):
+    request = measurements.to_json(), scenario
+    area.awaits(request if is_ready else None)
+    with area.part("results", request):
         fit = runs_part(measurements)
-        with above:
-            heading(measurements, fit, scenario)
+    with above, area.part("results-title", request):
+        heading(measurements, fit, scenario)
+    with area.part("results-fit", request):
         if fit is not None:
             stack_part(fit)
         if fit is not None and fit.stack is not None and is_ready:

@@ -1,11 +1,10 @@
 """The record of the work: notebooks at the left, the cells of the open one at the right."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
-from nest_studio.components.show import facts
+from nest_core.documents.schema import in_labels
+from nest_studio.components.show import facts, told
 from nest_studio.notebook.view import (
     draw_cells,
     follow_address,
@@ -27,7 +26,7 @@ def main() -> None:
     try:
         entries, aside = notebooks().listed(), kept_aside()
     except InputError as error:
-        st.error(as_markdown(error))
+        st.error(as_markdown(in_labels(str(error))))
         return
     if aside:
         st.warning(
@@ -37,12 +36,10 @@ def main() -> None:
         )
     name = follow_address()
     saved = None
-    try:
+    with told():
         saved = notebooks().open(name) if name else None
         if name and saved is None:
             st.warning(as_markdown(f"There is no notebook named {name}: pick one at the left."))
-    except InputError as error:
-        st.error(as_markdown(error))
     with st.sidebar:
         shelf(entries, name, saved)
     if saved is not None:

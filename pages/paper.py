@@ -48,7 +48,7 @@ def show(reproduction: Reproduction) -> None:
         ]
         st.html(Table(table.title, "", rows).to_html())
         if table.key == "rows":
-            facts(*reproduction.paragraph)
+            facts(*(line.replace("`", "") for line in reproduction.paragraph))
 
 
 name = one_of(

@@ -113,6 +113,7 @@ ABOVE_DOCUMENTS = {
         "planner.baselines",
         "report",
         "report.figures",
+        "report.sheet",
         "scenario",
         "studies",
         "workload",
@@ -130,7 +131,7 @@ ABOVE_DOCUMENTS = {
         "scenario",
         "workload",
     },
-    "report.picture": {"bill", "costs", "fabric", "network", "planner.baselines"},
+    "report.picture": {"bill", "costs", "fabric", "network", "planner.baselines", "report"},
     "report.notebook": {"api", "report", "report.figures", "scenario", "studies"},
     "teaching.drawings": {"costs", "network", "paper", "report.figures", "teaching.lessons"},
     "report.sheet": {

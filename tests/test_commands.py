@@ -421,8 +421,14 @@ BAD_LINES: list[tuple[list[str], str]] = [
     ),
     (["plan", SMALL, "--top", "0"], "search.top must be at least 1"),
     (["plan", SMALL, "--top", "many"], "Invalid value for '--top'"),
-    (["plan", SMALL, "--audit", "-1"], "--audit must lie between 0 and 100,000"),
-    (["plan", SMALL, "--seed", "-1"], "--seed must not be negative"),
+    (
+        ["plan", SMALL, "--audit", "-1"],
+        "Invalid value for '--audit': Input should be greater than or equal to 0",
+    ),
+    (
+        ["plan", SMALL, "--seed", "-1"],
+        "Invalid value for '--seed': Input should be greater than or equal to 0",
+    ),
     (["price", SMALL, "--plan", ""], "plan must be a JSON file"),
     (["price", SMALL, "--plan", "nothing.json"], "plan must be a JSON file"),
     (["price", SMALL, "--plan", "dp=0"], "plan.dp must be a whole number from 1"),

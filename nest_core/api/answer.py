@@ -21,39 +21,34 @@ from nest_core.api.fields import (
 )
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
-from nest_core.costs.interval import Interval
-from nest_core.costs.price import Report
-from nest_core.costs.problem import Problem
-from nest_core.documents.errors import require
-from nest_core.documents.text import plain
-from nest_core.documents.units import at_least_gib
+from nest_core.costs import Interval, Problem, Report
+from nest_core.costs.plan_words import plan_columns
+from nest_core.documents import at_least_gib, percent, plain, require, to_gib
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, SearchResult, search
 from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.planner.frontier import Frontier
-from nest_core.report.explain.headlines import headlines
-from nest_core.report.explain.other_stacks import name_stack_for_search
-from nest_core.report.explain.summary import (
+from nest_core.report.explain import (
     Headline,
+    Validity,
     certificate_line,
     fullest,
+    name_stack_for_search,
     plan_in_words,
     proven_over,
+    stages_table,
+    validity_of,
 )
-from nest_core.report.explain.validity import Validity, validity_of
-from nest_core.report.explain.words import stages_table
+from nest_core.report.explain.headlines import headlines
 from nest_core.report.tables import Table
-from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import Scenario, ScenarioValues, scenario_title
 from nest_core.studies.draw_search import checked_draws
 from nest_core.studies.recommended import Recommended, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.uncertainty import interval_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nest_core.report.figures import Chart
 
 __all__ = ["Answer", "answer", "plan", "with_draws"]
@@ -173,34 +168,33 @@ class Answer(Result):
         return self.result.best
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the best plan's figures in one row, units in their names, none rounded."""
-        best, rival = self.best, self.best_baseline
-        if best is None:
-            return [{"feasible": False, "reason": self.result.reason}]
-        row: dict[str, Any] = {
-            "feasible": True,
-            "iteration time, s": best.iteration_s,
-            "throughput, tokens/s": best.samples_per_s * self.scenario.sequence,
-            "throughput, sequences/s": best.samples_per_s,
-            "MFU": best.mfu,
-            "pipeline bubble": best.bubble,
-            "fullest stage, bytes": fullest(best)[1].memory.total,
+        """Return our plan and every baseline's, a row each; none rounded, units in the names."""
+        result, rival = self.result, self.best_baseline
+        fields = [self._row("ours", self.best, result.reason)]
+        fields += [self._row(e.name, e.report, e.reason, e.feasible) for e in self.baselines]
+        best = {"best_baseline": rival.label if rival else None}
+        return [row | best for row in fields]
+
+    def _row(
+        self, name: str, report: Report | None, reason: str, feasible: bool = True
+    ) -> dict[str, Any]:
+        rival, runs = self.best_baseline, report if feasible else None
+        rate = rival.report.samples_per_s if rival and rival.report else None
+        scenario = self.scenario
+        return {
+            "name": name,
+            "feasible": runs is not None,
+            "reason": reason or None,
+            "iteration_time_s": runs and runs.iteration_s,
+            "tokens_per_s": runs and runs.samples_per_s * scenario.sequence,
+            "samples_per_s": runs and runs.samples_per_s,
+            "mfu": runs and runs.mfu,
+            "bubble": runs and runs.bubble,
+            "memory_GiB": report and to_gib(fullest(report)[1].memory.total),
+            "speedup": runs.samples_per_s / rate if runs and rate else None,
+            **plan_columns(report.plan.to_json() if report else None),
+            "plan": report and plan_in_words(report, scenario.batch, scenario.fabric.devices),
         }
-        if rival is not None:
-            row |= {"best baseline": rival.label, "speed-up over it": self.speedup}
-        words = plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)
-        return [row | {"plan": words}]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Our plan and every baseline's, a row each; times in s."""
-        import pandas as pd
-
-        fields = self.to_json()
-        rows = [{"name": "ours", **fields}, *fields["baselines"]]
-        columns = ("name", "feasible", "reason", "iteration_time_s")
-        return pd.DataFrame(
-            [{key: row.get(key) for key in columns} | (row["plan"] or {}) for row in rows]
-        )
 
     def pictures(self) -> tuple[Chart, ...]:
         """Throughput, stage balance and memory of our plan and the baselines."""
@@ -231,7 +225,7 @@ class Answer(Result):
             {
                 "": entry.name,
                 "figure": entry.value,
-                f"{SHARE:.0%} interval": entry.span,
+                f"{percent(SHARE)} interval": entry.span,
                 "note": entry.note,
             }
             for entry in self.headlines()

@@ -1,7 +1,6 @@
 """A stack of one's own, from logs of training runs or a table of them."""
 
-from __future__ import annotations
-
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,8 +18,20 @@ from nest_core.calibration.training.calibration import (
     stack_toml,
 )
 from nest_core.costs.interval import Interval
-from nest_core.documents import GB, InputError, plain, read_text, require, table
+from nest_core.documents import (
+    GB,
+    InputError,
+    percent,
+    percent_column,
+    plain,
+    preset_names,
+    read_text,
+    require,
+    signed_percent,
+    table,
+)
 from nest_core.fabric import Fabric
+from nest_core.hardware import default_stack
 from nest_core.hardware.collectives import Measurement, load_curve, load_library
 from nest_core.network import collapse
 from nest_core.scenario import Scenario, ScenarioValues, scenario_or_fabric
@@ -85,7 +96,7 @@ class OwnStack:
                 row["id"],
                 f"{row['measured_s']:.3f}",
                 f"{row['predicted_s']:.3f}",
-                f"{row['error']:+z.1%}",
+                signed_percent(row["error"]),
             ]
             for row in fields["rows"]
         ]
@@ -94,19 +105,18 @@ class OwnStack:
              f"{fit.interval[0]:.4g} to {fit.interval[1]:.4g}"]
             for fit in self.calibration.parameters
         ]  # fmt: skip
+        rate, error = (
+            percent_column(share for curve in fields["curves"] for share in curve[name])
+            for name in ("rate", "error")
+        )
         curves = [
-            [
-                curve["link"],
-                curve["prior"],
-                *map("{:.1%}".format, (*curve["rate"], *curve["error"])),
-            ]
+            [curve["link"], curve["prior"], *map(rate, curve["rate"]), *map(error, curve["error"])]
             for curve in fields["curves"]
         ]
-        errors = (
-            f"Mean error {fields['before']['mape']:.1%} before, {fields['after']['mape']:.1%} after"
-        )
+        before, after = (percent(fields[run]["mape"]) for run in ("before", "after"))
+        errors = f"Mean error {before} before, {after} after"
         if fields["left_one_out"]:
-            errors += f", {fields['left_one_out']['mape']:.1%} of runs left out one by one"
+            errors += f", {percent(fields['left_one_out']['mape'])} of runs left out one by one"
         tables = (
             (("run", "measured, s", "predicted, s", "error"), runs),
             (("parameter", "shipped", "yours", "80 %"), parameters),
@@ -159,8 +169,7 @@ def calibrate(
     scenario = scenario_or_fabric(on, {}, Path()) if on else None
     given = _given(scenario, accelerator, model)
     rows, skipped = _rows([Path(file) for file in files], launch, given)
-    logs = [(Path(log).name, read_text(Path(log))) for log in nccl]
-    stack = own_stack(name, rows, skipped, logs)
+    stack = own_stack(name, rows, skipped, [(Path(log).name, read_text(Path(log))) for log in nccl])
     if scenario is None or "workload" not in scenario.document:
         return stack
     is_own = scenario.values.accelerator.family.name == stack.calibration.family
@@ -226,7 +235,7 @@ def _text(command: str) -> str:
     """Return a command, or what the file says that it names."""
     path = Path(command)
     short = len(command) < 1024 and "\n" not in command
-    return read_text(path) if short and path.suffix and path.is_file() else command
+    return read_text(path) if short and path.suffix and os.path.isfile(path) else command
 
 
 def _given(scenario: Scenario | None, accelerator: str, model: str) -> RunFacts:
@@ -238,13 +247,19 @@ def _given(scenario: Scenario | None, accelerator: str, model: str) -> RunFacts:
         given = given_by(scenario.values)
         return replace(given, columns={**given.columns, **columns}, model=model)
     fabric = scenario.fabric
-    return RunFacts(columns=_fabric_columns(fabric) | columns, model=model, devices=fabric.devices)
+    return RunFacts(columns=_fabric_columns(fabric) | columns, model=model, fabric=fabric)
 
 
 def given_by(scenario: ScenarioValues) -> RunFacts:
-    """Return what a scenario says of runs on it: accelerator, model's sizes, nodes, devices."""
-    job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
-    return RunFacts(columns=job | _fabric_columns(scenario.fabric), devices=scenario.fabric.devices)
+    """Return what a scenario says of runs on it: accelerator, model's sizes, fabric, and its stack
+    where that is a shipped one but not the usual."""
+    device, stack = scenario.accelerator, scenario.stack
+    is_usual = stack.name not in preset_names("stacks") or stack == default_stack(
+        device.family.name
+    )
+    software = {} if is_usual else {"stack": stack.name}
+    job = {"accelerator": device.name, **sizes_of(scenario.model), **software}
+    return RunFacts(columns=job | _fabric_columns(scenario.fabric), fabric=scenario.fabric)
 
 
 def _fabric_columns(fabric: Fabric) -> dict[str, str]:
@@ -252,13 +267,12 @@ def _fabric_columns(fabric: Fabric) -> dict[str, str]:
     inside, *outside = collapse(fabric).levels
     if not inside.group_size:
         return {}
-    columns = {
+    port = f"{outside[0].bandwidth_Bps / GB:.6g}" if outside else ""
+    return {
         "gpus_per_node": str(inside.group_size),
         "intra_bw_GBps": f"{inside.single_flow_Bps / GB:.6g}",
+        **({"inter_bw_GBps_per_gpu": port} if outside else {}),
     }
-    if outside:
-        columns["inter_bw_GBps_per_gpu"] = f"{outside[0].bandwidth_Bps / GB:.6g}"
-    return columns
 
 
 def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[MeasuredRow]) -> tuple[OwnFit, ...]:

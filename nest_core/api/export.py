@@ -1,7 +1,5 @@
 """A plan as files that a framework, a scheduler or a simulator takes."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from typing import Any
 from nest_core.api.price import Given, given_plan
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
-from nest_core.documents import InputError, require, write_file
+from nest_core.documents import InputError, plural, require, write_file
 from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, scenario_title
@@ -89,11 +87,18 @@ class ExportedPlan(WrittenFiles):
             "notes": list(self.notes),
         }
 
+    @property
+    def remarks(self) -> list[str]:
+        """What is said beside the files, a line each."""
+        fits = [] if self.report.feasible else ["note: the plan does not fit into memory."]
+        refused = [f"refused: {self.refused}"] if self.refused else []
+        return refused or [*fits, *(f"note: {note}" for note in self.notes)]
+
     def __str__(self) -> str:
-        if self.refused:
-            return f"refused: {self.refused}"
         texts = [f"==> {name} <==\n{c}" for name, c in self.files.items() if isinstance(c, str)]
-        return "\n".join([*texts, *(f"note: {note}" for note in self.notes)])
+        binary = len(self.files) - len(texts)
+        folder = [f"{plural(binary, 'binary file')} not printed: write them into a folder."]
+        return "\n".join([*texts, *(folder if binary else []), *self.remarks])
 
 
 def export(

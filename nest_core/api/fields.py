@@ -1,22 +1,18 @@
 """The fields that commands print of plans and of what those stand on, and their lines of text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from nest_core.costs import Overlap, Report, Stage
+from nest_core.costs import Overlap, Report, Stage, degrees_in_words, plan_words
 from nest_core.costs.head_room import spread_of
-from nest_core.costs.plan_words import degrees_in_words, plan_words
 from nest_core.costs.shapes import measured_words
 from nest_core.costs.tables import mfu_convention
-from nest_core.documents.text import table
-from nest_core.hardware import load_posterior, measured_share, validated
+from nest_core.documents import at_most_percent, percent, signed_percent, table
+from nest_core.hardware import load_posterior, measured_share
 from nest_core.planner import Certificate
 from nest_core.planner.baselines import NAMES, Baseline
-from nest_core.report.explain.summary import axes_of, proven_over
-from nest_core.report.explain.validity import Validity
+from nest_core.report.explain import Validity, axes_of, proven_over
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import chain
 
@@ -48,6 +44,7 @@ def assumptions_json(scenario: ScenarioValues, overlap: Overlap) -> dict[str, An
             "slowdown": overlap.slowdown,
         },
         "estimator": {"family": family.name, "calibrated": family.calibrated},
+        "fabric": scenario.fabric.assumed,
         "mfu_convention": mfu_convention(scenario.model),
     }
 
@@ -59,19 +56,20 @@ def stack_json(scenario: ScenarioValues) -> dict[str, Any]:
         "name": stack.name,
         "release": stack.release,
         "calibrated": bool(stack.parameters),
-        "validated": validated(family, stack),
         "measured_runs": load_posterior().sure_rows(family, stack.name),
     }
 
 
 def validity_json(validity: Validity | None) -> dict[str, Any]:
     """Return the error band of the measured runs that a priced plan is like, and both in words."""
-    if validity is None:
-        return {"error_band": None, "validity": None}
-    return {
-        "error_band": validity.band.to_json() if validity.band else None,
-        "validity": validity.in_words,
-    }
+    return (
+        {"error_band": None, "validity": None}
+        if validity is None
+        else {
+            "error_band": validity.band.to_json() if validity.band else None,
+            "validity": validity.in_words,
+        }
+    )
 
 
 def memory_json(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
@@ -194,8 +192,9 @@ def plan_text(fields: Mapping[str, Any]) -> str:
     words = plan_words(fields["plan"])
     certificate = fields["certificate"]
     origin = f", plan from {certificate['origin']}" if "origin" in certificate else ""
-    proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
-    interval = f"{fields['interval']['share']:.0%} interval, s"
+    within = f"within {at_most_percent(certificate['gap'])}"
+    proof = "proven optimal" if certificate["proven"] else within
+    interval = f"{percent(fields['interval']['share'])} interval, s"
     rows: list[list[str | None]] = [
         ["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields, fields), words]
     ]
@@ -209,23 +208,20 @@ def plan_text(fields: Mapping[str, Any]) -> str:
                 degrees_in_words(other) + _promise(entry) if other else entry["reason"],
             ]
         )
-    audited = ""
-    if "audit" in fields:
-        audit = fields["audit"]
-        audited = (
-            f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
-            f"{len(audit['violations'])} below their bound\n"
-        )
+    audited = "".join(
+        f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
+        f"{len(audit['violations'])} below their bound\n"
+        for audit in filter(None, [fields.get("audit")])
+    )
     still_open = f"{certificate['open']:,} open, " if certificate.get("open") else ""
     others = [
         [str(place), f"{entry['iteration_time_s']:.4g}", plan_words(entry["plan"])]
         for place, entry in enumerate(fields["alternatives"], start=2)
     ]
-    further = table(["place", "iteration, s", "plan"], others) if others else ""
     return (
         f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
-        f"MFU {fields['mfu']:.1%} ({fields['mfu_convention']}), "
-        f"bubble {fields['bubble']:.1%} of the time that stages work\n"
+        f"MFU {percent(fields['mfu'])} ({fields['mfu_convention']}), "
+        f"bubble {percent(fields['bubble'])} of the time that stages work\n"
         f"{proof}{origin}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
         f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
         f"{still_open}{fields['solve_seconds'] * 1e3:.0f} ms\n"
@@ -235,27 +231,25 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         + head_room_line(fields)
         + (f"{_recommended(fields)}\n\n" if fields.get("recommended") else "\n")
         + table(["method", "iteration, s", interval, "plan or reason"], rows)
-        + (f"\n\n{further}" if further else "")
+        + ("\n\n" + table(["place", "iteration, s", "plan"], others) if others else "")
     )
 
 
 def interval_line(fields: Mapping[str, Any]) -> str:
     """Return where the plan's time will lie in four cases of five, and under which software."""
     interval, stack = fields["interval"], fields["stack"]
-    basis = f"{stack['measured_runs']} runs of it" if stack["validated"] else "unvalidated"
-    if stack["calibrated"]:
-        basis = "calibrated"
     return (
-        f"{interval['share']:.0%} interval {interval['low_s']:.4g} to {interval['high_s']:.4g} s "
-        f"under {stack['name']} ({basis})"
+        f"{percent(interval['share'])} interval {interval['low_s']:.4g} to "
+        f"{interval['high_s']:.4g} s under {stack['name']}"
+        f"{', calibrated' if stack['calibrated'] else ''}"
     )
 
 
 def head_room_line(fields: Mapping[str, Any]) -> str:
     """Return what plans take that fit more or less surely, if that was asked and proven."""
     steps = [
-        f"{entry['iteration_time_s']:.4g} s ({entry['difference']:+z.2%}) "
-        f"to fit with {entry['certainty']:.0%} certainty"
+        f"{entry['iteration_time_s']:.4g} s ({signed_percent(entry['difference'], 2)}) "
+        f"to fit with {percent(entry['certainty'])} certainty"
         for entry in fields.get("head_room") or ()
         if entry["difference"] is not None
     ]
@@ -267,7 +261,9 @@ def overlap_line(fields: Mapping[str, Any]) -> str:
     shares, estimator = fields["overlap_shares"], fields["estimator"]
     words = f"overlap {fields['overlap']}"
     if fields["overlap"] == "fitted":
-        words += f" (tp {shares['tp']:.0%}, pp {shares['pp']:.0%}, dp {shares['dp']:.0%})"
+        words += (
+            f" (tp {percent(shares['tp'])}, pp {percent(shares['pp'])}, dp {percent(shares['dp'])})"
+        )
     return f"{words}; estimator {estimator['family']}" + (
         "" if estimator["calibrated"] else ": nothing was fitted for this device"
     )
@@ -281,7 +277,7 @@ def _recommended(fields: Mapping[str, Any]) -> str:
     lines = [
         "recommended: " + ("this plan" if same else plan_words(result["plan"])),
         f"{result['words']}; expected {result['expected_s']:.4g} s, "
-        f"{span['share']:.0%} interval {span['low_s']:.4g} to {span['high_s']:.4g} s",
+        f"{percent(span['share'])} interval {span['low_s']:.4g} to {span['high_s']:.4g} s",
         measured_words(result["measured"], fields["estimator"]["family"], fields["stack"]["name"]),
     ]
     for equal in result["equals"]:

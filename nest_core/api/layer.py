@@ -1,7 +1,5 @@
 """A layer of a model on one device and on a rank of a strategy, as Workload asks for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load, load_fabric
-from nest_core.costs import price
-from nest_core.costs.plan_words import plan_words
+from nest_core.costs import plan_words, price
 from nest_core.documents.text import plain, table
 from nest_core.fabric import Fabric
 from nest_core.interop.formats.exchange import caveats
-from nest_core.network import Network, collapse
-from nest_core.network.error import collapse_error
+from nest_core.network import Network, collapse, collapse_error
 from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.planner.baselines.nest import find
 from nest_core.report.explain.headlines import levels_table
@@ -74,10 +72,13 @@ class Levels(Result):
     network : Network
     program : LevelwisePlan or None
         Of a scenario on the fabric, where one was given.
+    assumed : tuple of str
+        See `Fabric.assumed`.
     """
 
     network: Network
     program: LevelwisePlan | None = None
+    assumed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of ``nest-studio levels --json``."""
@@ -97,7 +98,7 @@ class Levels(Result):
                 for level in self.network.levels
             ],
             "collapse_error": collapse_error(self.network),
-            "notes": caveats(self.network),
+            "notes": (*self.assumed, *caveats(self.network)),
             **(self.program.to_json() if self.program else {}),
         }
 
@@ -148,14 +149,15 @@ def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> 
     {'dp': ['spine']}
     """
     if scenario is None:
-        return Levels(collapse(fabric if isinstance(fabric, Fabric) else load_fabric(fabric)))
+        alone = fabric if isinstance(fabric, Fabric) else load_fabric(fabric)
+        return Levels(collapse(alone), assumed=alone.assumed)
     values = load(scenario).with_(fabric=fabric).values
     problem = values.problem()
     result = find(problem, values.space.seated_on(problem.network), values.time_limit_s)
     matrices = cost_matrices(problem, result.plan) if result.plan else None
     took = price(problem, result.plan).iteration_s if result.plan else None
     program = LevelwisePlan(matrices, result.origin, result.promised_s, took, result.reason)
-    return Levels(problem.network, program)
+    return Levels(problem.network, program, values.fabric.assumed)
 
 
 def _text(fields: Mapping[str, Any]) -> str:

@@ -1,7 +1,5 @@
 """What measurements come to, as tables and findings: runs read, parameters moved, a plan anew."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,8 +9,7 @@ from nest_core.api.calibrate import OwnStack
 from nest_core.api.measurements import Fitted
 from nest_core.api.next_runs import Next
 from nest_core.calibration.training.predict import Prediction
-from nest_core.costs.interval import Interval, span_in_words
-from nest_core.costs.plan_words import plan_words
+from nest_core.costs import Interval, plan_words, span_in_words
 from nest_core.documents.units import (
     NOTHING,
     capital,
@@ -22,6 +19,7 @@ from nest_core.documents.units import (
     percent,
     plural,
     signed_percent,
+    three_digits,
 )
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import fullest, plan_in_words, quantity
@@ -55,7 +53,7 @@ _INTERVAL = f"{100 * SHARE:.0f} % interval"
 
 def signed(value: float) -> str:
     """Return a relative difference in per cent, with its sign: ``+4.2 %``."""
-    return _together(signed_percent(value, 1 if abs(value) < 0.0995 else 0))
+    return _together(signed_percent(value))
 
 
 def run_table(fitted: Fitted) -> Table:
@@ -112,9 +110,11 @@ def errors_in_words(stack: OwnStack) -> str:
         f"Mean error {percent(before['mape'])} before, {percent(after['mape'])} after; bias "
         f"{signed(before['bias'])} before, {signed(after['bias'])} after"
     )
-    if left_out is None:
-        return f"{words}. One run alone has nothing to be left out of."
-    return f"{words}; each run predicted from all others: {percent(left_out['mape'])}."
+    return (
+        f"{words}. One run alone has nothing to be left out of."
+        if left_out is None
+        else f"{words}; each run predicted from all others: {percent(left_out['mape'])}."
+    )
 
 
 def parameter_table(stack: OwnStack) -> Table:
@@ -124,10 +124,10 @@ def parameter_table(stack: OwnStack) -> Table:
     rows = [
         {
             "figure": PARAMETER_WORDS.get(fit.name, fit.name),
-            "shipped": f"{scale * fit.prior:.3g}",
-            "yours": f"{scale * fit.value:.3g}",
+            "shipped": three_digits(scale * fit.prior),
+            "yours": three_digits(scale * fit.value),
             "moved": signed(fit.value / fit.prior - 1),
-            _INTERVAL: _together(" to ".join(f"{scale * end:.3g}" for end in fit.interval)),
+            _INTERVAL: _together(" to ".join(three_digits(scale * end) for end in fit.interval)),
         }
         for fit in parameters
         for scale in (microseconds(1.0) if fit.name == "host_s" else 1.0,)
@@ -135,8 +135,8 @@ def parameter_table(stack: OwnStack) -> Table:
     rows += [
         {
             "figure": f"{curve['link']} curve ({curve['prior']}), share of its line rate",
-            "shipped": f"{curve['rate'][0]:.3g}",
-            "yours": f"{curve['rate'][1]:.3g}",
+            "shipped": three_digits(curve["rate"][0]),
+            "yours": three_digits(curve["rate"][1]),
             "moved": signed(curve["rate"][1] / curve["rate"][0] - 1),
             _INTERVAL: NOTHING,
         }

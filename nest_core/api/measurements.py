@@ -5,13 +5,11 @@ nccl-tests as they are: plain text that `nest_core.api.calibrate` takes again. T
 that is fitted to them is the one that it fits.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -140,13 +138,13 @@ class Measurements:
         """Runs that were measured."""
         return tuple(entry for entry in self.entries if entry.kind == "run")
 
-    def with_entries(self, entries: Sequence[MeasuredEntry]) -> Measurements:
+    def with_entries(self, entries: Sequence[MeasuredEntry]) -> Self:
         """Return these with more; one of the same name and kind takes the earlier one's place."""
         new = {(entry.name, entry.kind): entry for entry in entries}
         others = [entry for entry in self.entries if (entry.name, entry.kind) not in new]
         return replace(self, entries=(*others, *new.values()))
 
-    def without(self, name: str) -> Measurements:
+    def without(self, name: str) -> Self:
         """Return these but for the entries of a name."""
         return replace(self, entries=tuple(entry for entry in self.entries if entry.name != name))
 
@@ -161,7 +159,7 @@ class Measurements:
         return {"name": self.name, "entries": [asdict(entry) for entry in self.entries]}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Measurements:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return what `to_json` gave.
 
         Raises

@@ -1,7 +1,5 @@
 """Which runs narrow the choice of a plan most, or settle oversubscription, and their job."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +22,20 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs import Plan, Problem, Report, check_plan
 from nest_core.costs import price as price_plan
 from nest_core.costs.parse import Pasted, parse_plan, read_given
-from nest_core.costs.placement import RankMapping, rank_mapping_of, read_placement
-from nest_core.documents import InputError, plain, read_text, require, table
+from nest_core.costs.placement import RankMapping, rank_mapping_of
+from nest_core.documents import InputError, plain, read_text, require, signed_percent, table
 from nest_core.planner import search
 from nest_core.report.explain import (
     DifferenceRow,
     bindings,
-    check_heads,
-    check_job,
+    checked_plan,
     difference,
     equations,
+    name_stack_for_plan,
+    stages_table,
+    validity_of,
     withheld,
 )
-from nest_core.report.explain.other_stacks import name_stack_for_plan
-from nest_core.report.explain.validity import validity_of
-from nest_core.report.explain.words import stages_table
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues, as_written
 from nest_core.studies.uncertainty import interval_of
@@ -126,8 +125,25 @@ class Priced(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the terms of the iteration, s, beside the best plan's; a row each."""
-        rows = _differences(self.best, self.report)["term_differences"]
-        return rows or [{"name": name, "this_s": seconds} for name, seconds in self.report.terms]
+        if self.best is None:
+            return [{"name": name, "time_s": seconds} for name, seconds in self.report.terms]
+        return [
+            {
+                "name": row.name,
+                "time_s": row.theirs,
+                "best_time_s": row.ours,
+                "difference_s": row.difference,
+            }
+            for row in difference(self.best, self.report).terms
+        ]
+
+    def _terms(self) -> str:
+        best = self.best.iteration_s if self.best else 0.0
+        total = (self.report.iteration_s, best, self.report.iteration_s - best)
+        rows = [list(row.values()) for row in self.rows()]
+        rows.append(["iteration", *total[: len(rows[0]) - 1]])
+        texts = [[name, *map("{:.4g}".format, times)] for name, *times in rows]
+        return table(["term", "this plan, s", "best, s", "difference, s"][: len(rows[0])], texts)
 
     def pictures(self) -> tuple[Chart, ...]:
         """Return the time of every stage, beside the best plan's."""
@@ -143,7 +159,9 @@ class Priced(Result):
         fields = plain(self.to_json())
         difference = fields["difference"]
         comparison = (
-            "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
+            "nothing fits"
+            if difference is None
+            else f"{signed_percent(difference, 2)} against the best plan"
         )
         verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
         ignored, why_not = ", ".join(fields["ignored"]), fields["why_not"]
@@ -159,7 +177,7 @@ class Priced(Result):
                 *([f"ignored: {ignored}"] if ignored else []),
                 *([why_not] if why_not else []),
                 "",
-                _terms(fields),
+                self._terms(),
                 "",
                 *sentences[:_STAGES_SHOWN],
                 *([f"… and {more} more stages (--json)"] if more > 0 else []),
@@ -199,11 +217,12 @@ def price(
     values = load(scenario).values
     problem = values.problem()
     given = given_plan(values, problem, plan, placement)
-    problem = values.problem(given.plan.recompute)
-    report = name_stack_for_plan(values, price_plan(problem, given.plan))
     pasted = () if withheld(given) else (("yours", given.plan),)
     best = search(problem, values.space, time_limit_s=values.time_limit_s, known=pasted).best
-    return Priced(values, problem, given, report, best)
+    acting = values.hiding(given.hidden)
+    problem = acting.problem(given.plan.recompute)
+    report = name_stack_for_plan(acting, price_plan(problem, given.plan))
+    return Priced(acting, problem, given, report, best)
 
 
 def given_plan(
@@ -218,23 +237,15 @@ def given_plan(
     """
     devices = problem.network.devices
     given = _read(plan, problem.layers, devices, whole_experts=not scenario.expert_tensor)
-    check_job(scenario, given.settings)
-    check_heads(scenario.model, given.plan)
-    if placement is None:
-        return given
-    problem = scenario.problem(given.plan.recompute)
     require(
-        isinstance(placement, str | Path),
+        placement is None or isinstance(placement, str | Path),
         "placement",
         "must be a path",
         placement,
         "name a CSV or JSON file",
     )
-    check_plan(problem, given.plan)
-    order = read_placement(read_text(Path(placement)), given.plan, devices, str(placement))
-    return replace(
-        given, plan=replace(given.plan, point=replace(given.plan.point, device_order=order))
-    )
+    mapping = None if placement is None else read_text(Path(placement))
+    return checked_plan(scenario, given, mapping, str(placement))
 
 
 def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pasted:
@@ -255,13 +266,11 @@ def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pa
 
 def _differences(best: Report | None, report: Report) -> dict[str, Any]:
     """Return both plans term by term; null where there is nothing to compare with."""
-    if best is None:
-        return {"why_not": None, "term_differences": None, "memory_differences": None}
-    against_best = difference(best, report)
+    against = difference(best, report) if best else None
     return {
-        "why_not": against_best.sentence,
-        "term_differences": [_row(row, "s") for row in against_best.terms],
-        "memory_differences": [_row(row, "bytes") for row in against_best.memory],
+        "why_not": against.sentence if against else None,
+        "term_differences": [_row(row, "s") for row in against.terms] if against else None,
+        "memory_differences": [_row(row, "bytes") for row in against.memory] if against else None,
     }
 
 
@@ -272,21 +281,6 @@ def _row(row: DifferenceRow, unit: str) -> dict[str, Any]:
         f"this_{unit}": row.theirs,
         f"difference_{unit}": row.difference,
     }
-
-
-def _terms(fields: Mapping[str, Any]) -> str:
-    if fields["term_differences"] is None:
-        rows = [[name, f"{seconds:.4g}"] for name, seconds in fields["terms"].items()]
-        rows.append(["iteration", f"{fields['iteration_time_s']:.4g}"])
-        return table(["term", "s"], rows)
-    rows_beside = [
-        [row["name"], *(f"{row[f'{which}_s']:.4g}" for which in ("this", "best", "difference"))]
-        for row in fields["term_differences"]
-    ]
-    difference = fields["iteration_time_s"] - fields["best_iteration_time_s"]
-    times = (fields["iteration_time_s"], fields["best_iteration_time_s"], difference)
-    rows_beside.append(["iteration", *map("{:.4g}".format, times)])
-    return table(["term", "this plan, s", "best, s", "difference, s"], rows_beside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,5 @@
 """What a library's user begins with: scenarios, fabrics, models and accelerators by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +21,7 @@ __all__ = [
     "load_model",
 ]
 
-Named: TypeAlias = "str | Path | Mapping[str, Any]"
+Named: TypeAlias = str | Path | Mapping[str, Any]
 """A preset's name, a path, or the table that a file would hold."""
 
 _HERE = Path()

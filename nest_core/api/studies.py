@@ -18,6 +18,7 @@ from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
 from nest_core.studies import ratios as tiers
 from nest_core.studies.comparison import LONGEST_NAME, Comparison
+from nest_core.studies.decision import refusal
 from nest_core.studies.design_choice import in_words
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.engine import WorkerPool, run
@@ -77,6 +78,10 @@ class StudyResult(Result, Generic[Found]):
         """Return a row each of text and figures, none rounded; units stand in the names."""
         return [dict(row) for row in self.values]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the commands ``sweep --axis`` and ``ratios``: what, and its rows."""
+        return {"title": self.title, "rows": self.rows()}
+
     def tables(self) -> tuple[Table, ...]:
         """Return the table that is printed."""
         return (Table(self.title, "", self.cells),)
@@ -92,6 +97,7 @@ class StudyResult(Result, Generic[Found]):
 def sweep_result(result: Sweep) -> StudyResult[Sweep]:
     """Return a sweep to be read: a scenario at every value of one or two parameters."""
     from nest_core.report.figures.sweep import pictures
+    from nest_core.report.figures.sweep_parts import against
 
     cells = [
         {
@@ -100,6 +106,7 @@ def sweep_result(result: Sweep) -> StudyResult[Sweep]:
         }
         | {
             "iteration, s": f"{point.iteration_s:.4g}" if point.iteration_s else "–",
+            "throughput": against(point.paired) if point.paired else "–",
             "plan or reason": plan_words(point.plan) if point.plan else point.reason,
         }
         for point in result.points
@@ -110,12 +117,18 @@ def sweep_result(result: Sweep) -> StudyResult[Sweep]:
 def comparison_result(result: Comparison) -> StudyResult[Comparison]:
     """Return a comparison to be read, the first scenario being what others are read against."""
     from nest_core.report.figures.comparison import pictures
+    from nest_core.report.sheet.words import title as decision_title
+    from nest_core.report.sheet.words import why
 
     names = [candidate.name for candidate in result.candidates]
     cells = [
         {"": line.figure} | dict(zip(names, line.texts, strict=True)) for line in result.lines()
     ]
-    title = f"{len(names)} scenarios, read against {names[0]}"
+    try:
+        decision = result.decision()
+        title = f"{decision_title(decision)}. {' '.join(why(decision))} {decision.rule}"
+    except InputError as error:
+        title = f"Nothing is decided: {error}"
     return StudyResult(result, title, result.rows(), cells, lambda: pictures(result))
 
 
@@ -135,7 +148,7 @@ def study_result(study: Study, points: Rows) -> StudyResult[Study]:
 
     first = study.metrics[0]
     cells = [
-        {axis.name: str(row[axis.name]) for axis in study.axes}
+        {axis.column: str(row[axis.column]) for axis in study.axes}
         | {first: f"{row[first]:.4g}" if row[first] is not None else "–"}
         | {"plan or reason": row["plan"] or row["reason"]}
         for row in points
@@ -149,7 +162,12 @@ def study_result(study: Study, points: Rows) -> StudyResult[Study]:
 
 def design_result(name: str, answer: DesignAnswer) -> StudyResult[DesignAnswer]:
     """Return the fabrics of a study that no other beats, in the order of its goal."""
-    from nest_core.report.figures.designs import choice_rows, designs_picture, tornado_picture
+    from nest_core.report.figures.designs import (
+        choice_rows,
+        designs_picture,
+        failure_words,
+        tornado_picture,
+    )
 
     choice, first, rows = answer.choice, answer.choice.contenders[0], choice_rows(answer.choice)
     cells = [
@@ -161,7 +179,10 @@ def design_result(name: str, answer: DesignAnswer) -> StudyResult[DesignAnswer]:
         drawn = designs_picture(answer.searched, choice)
         return (drawn, tornado_picture(answer.sensitivity)) if answer.sensitivity else (drawn,)
 
-    title = f"{name}: {first.name}, {in_words(choice.goal, first.value)}"
+    title = (
+        f"{name}: {first.name}, {in_words(choice.goal, first.value)}{failure_words(first)}"
+        f"{refusal(choice.differs)}"
+    )
     return StudyResult(answer, title, rows, cells, draw)
 
 
@@ -200,6 +221,8 @@ def compare(
     failures: bool = True,
     level_wise: bool = False,
     device_usd: float | None = None,
+    prices: Mapping[str, Any] | None = None,
+    assumed: Mapping[str, float | None] | None = None,
 ) -> StudyResult[Comparison]:
     """Solve two to six scenarios and read them against the first.
 
@@ -216,11 +239,17 @@ def compare(
         Whether NEST's level-wise program plans beside the exact search.
     device_usd : float, optional
         US dollars of an accelerator with its share of the server; the listed estimate without it.
+    prices : mapping, optional
+        Dotted keys of the price list to values, over the shipped one.
+    assumed : mapping, optional
+        ``hours``, the share of them that trains this model (1); ``max_loss``, the share of the
+        throughput that the worst single failure may cost where designs tie (0.1); ``tokens`` of
+        the training run (20 per parameter).
 
     Raises
     ------
     InputError
-        For scenarios or a budget that are none.
+        For scenarios, a budget or assumptions that are none.
     """
     for name, given in (("failures", failures), ("level_wise", level_wise)):
         require(isinstance(given, bool), name, "must be True or False", given, "give one of them")
@@ -236,6 +265,8 @@ def compare(
             failures=failures,
             level_wise=level_wise,
             device_usd=device_usd,
+            prices=prices,
+            assumed=assumed,
         )
     )
 

@@ -11,10 +11,8 @@ two, four or eight ways, are those; else it is priced by capacity and marked as 
 module carries two of them, so modules are fewer.
 """
 
-from __future__ import annotations
-
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from nest_core.bill.cabling import check_reach
@@ -28,6 +26,7 @@ from nest_core.bill.lines import (
     priced_cards,
     priced_links,
     priced_switch,
+    with_owned,
 )
 from nest_core.bill.prices import NONE, PriceRange, Prices
 from nest_core.documents import humanise, require
@@ -37,6 +36,9 @@ from nest_core.fabric.lattice import torus_of
 __all__ = ["Bill", "bill", "inventory", "media_by_tier"]
 
 _SAME = 1e-6
+_SCALE_UP = BillLine(
+    "scale-up switch", "NVSwitch", "node", 0, NONE, NONE, "in the price of its server", False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,9 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
     cards = priced_cards(prices, parts)
     media = media_by_tier(fabric, prices, parts)
     wired = [priced_links(prices, link, media.get(link.tier, "")) for link in parts.links]
-    lines = [*cards, *(line for _, line, _ in switches), *(line for w in wired for line in w.lines)]
+    inner = replace(_SCALE_UP, count=parts.scale_up)  # the servers', no network switches
+    network = (*cards, *(line for _, line, _ in switches), *(x for w in wired for x in w.lines))
+    lines = [*with_owned(prices, network), *([inner] if inner.count else [])]
     height = sum(units * total.count for total, _, units in switches)
     network_W = sum(line.power_W.typical for _, line, _ in switches)
     floor = prices.floor

@@ -23,10 +23,8 @@ Clos (`nest_core.fabric.asbuilt`): a leaf's ports go to its nodes in their order
 uplink ``t`` of a leaf goes to spine ``t // share`` of its group, ``share`` uplinks each; a pod's
 uplinks are dealt to the cores in turn, pods one after the other. Switches are numbered as in
 ``missing``. Dragonfly: a router's ports go to nodes, to the routers of its group in order, then to
-other groups in the consecutive arrangement.
+other groups in the consecutive arrangement. A faster link has the first of the ports that it takes.
 """
-
-from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -129,20 +127,21 @@ def torus_bundles(
         yield from _cubes(torus, parts, prices, name)
         return
     hall, per_node = parts.hall, torus.devices_per_node if torus.nics_per_device else 1
-    for a, b, axis, closes in torus.link_places():
-        yield Bundle(
+    yield from (
+        Bundle(
             links["wrap-around" if closes else "neighbour"],
             *_ends(name, axis, a, b),
             hall.lengths_m(hall.rack_of(a // per_node), hall.rack_of(b // per_node)),
         )
+        for a, b, axis, closes in torus.link_places()
+    )
 
 
 def _names(fabric: Fabric, lattice: Lattice) -> Callable[[int], str]:
     if isinstance(fabric, Torus):
         return numbered("chip")
     ids = fabric.device_ids
-    names = [ids[at] if isinstance(at, int) else str(at) for at in lattice.elements]
-    return names.__getitem__
+    return [ids[at] if isinstance(at, int) else str(at) for at in lattice.elements].__getitem__
 
 
 def _ends(name: Callable[[int], str], axis: int, a: IntArray, b: IntArray) -> tuple[Side, Side]:
@@ -268,14 +267,18 @@ def _to_spines(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle
     pods, spines = np.array(sizing.pod_of), np.array(sizing.spines)
     leaf, plane, uplink = _product(len(pods), planes, sizing.up)
     pod = pods[leaf]
-    share = sizing.up // spines[pod]
-    spine = uplink // share
+    spine, port = np.zeros((2, len(pods), sizing.up), dtype=np.int64)
+    for number in range(len(spines)):
+        links = sizing.spine_links(number)
+        above = np.repeat(np.tile(np.arange(spines[number]), len(links)), links.ravel())
+        order = np.argsort(above, kind="stable")  # ports of a spine are counted leaf by leaf
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order)) - np.searchsorted(above[order], above[order])
+        spine[pods == number] = above.reshape(-1, sizing.up)
+        port[pods == number] = rank.reshape(-1, sizing.up)
+    spine, port = spine[leaf, uplink], port[leaf, uplink]
     alive = fabric.as_built.alive
     is_present = alive[0][leaf, plane, 0] & alive[1][pod, plane, spine]
-    rank = np.zeros(len(pods), dtype=np.int64)
-    for number in range(len(spines)):
-        rank[pods == number] = np.arange(int((pods == number).sum()))
-    port = rank[leaf] * share + uplink % share
     above = _switch(spines, planes, pod, plane, spine)
     names = fabric.tier_names
     return Bundle(
@@ -283,10 +286,15 @@ def _to_spines(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle
         Side(
             numbered(names[0]),
             (leaf * planes + plane)[is_present],
-            sizing.down + uplink[is_present],
+            (_first_up(fabric, 0, sizing.down) + uplink * fabric.link_ports[1])[is_present],
             names[0],
         ),
-        Side(numbered(names[1]), above[is_present], port[is_present], names[1]),
+        Side(
+            numbered(names[1]),
+            above[is_present],
+            (port * fabric.link_ports[1])[is_present],
+            names[1],
+        ),
         parts.hall.lengths_m(places[0][leaf], places[1][pod])[is_present],
     )
 
@@ -303,25 +311,31 @@ def _to_cores(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle:
     for top in range(int(tops.max()) + 1):
         below = np.flatnonzero(tops == top)
         first[below] = np.cumsum(ends[below]) - ends[below]
-    spine, port = uplink // up[pod], uplink % up[pod]
-    core, core_port = (first[pod] + uplink) % sizing.cores, (first[pod] + uplink) // sizing.cores
+    wide = fabric.link_ports[2]
+    spine, port = uplink // up[pod], uplink % up[pod] * wide
+    core_port, core = np.divmod(first[pod] + uplink, sizing.cores)
     plane, at = _product(planes, len(pod))
     pod, spine, port, core, core_port = (x[at] for x in (pod, spine, port, core, core_port))
     alive = fabric.as_built.alive
     is_present = alive[1][pod, plane, spine] & alive[2][tops[pod], plane, core]
-    cores = np.full(int(tops.max()) + 1, sizing.cores)
-    down = leaves[pod] * (sizing.up // spines[pod])
+    first_up = _first_up(fabric, 1, leaves[pod] * sizing.up // spines[pod])
     below, above = (
         _switch(spines, planes, pod, plane, spine),
-        _switch(cores, planes, tops[pod], plane, core),
+        _switch(np.full(int(tops.max()) + 1, sizing.cores), planes, tops[pod], plane, core),
     )
     names = fabric.tier_names
     return Bundle(
         parts.links[2],
-        Side(numbered(names[1]), below[is_present], (down + port)[is_present], names[1]),
-        Side(numbered(names[2]), above[is_present], core_port[is_present], names[2]),
+        Side(numbered(names[1]), below[is_present], (first_up + port)[is_present], names[1]),
+        Side(numbered(names[2]), above[is_present], (core_port * wide)[is_present], names[2]),
         parts.hall.lengths_m(places[1][pod], places[2][tops[pod]])[is_present],
     )
+
+
+def _first_up(fabric: Clos, tier: int, down: IntArray | int) -> IntArray:
+    """Return the first port up of switches by their links down: a whole one of the fastest."""
+    fastest = max(fabric.link_ports[tier : tier + 2])
+    return np.asarray(-(-down * fabric.link_ports[tier] // fastest) * fastest)
 
 
 def _switch(
@@ -348,16 +362,20 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
     )
     first_router, second_router = np.triu_indices(a, 1)
     inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
-    for group in range(groups):
-        # A router's own number is left out where it counts the others.
-        yield Bundle(
+    # A router's own number is left out where it counts the others.
+    yield from (
+        Bundle(
             parts.links[1],
             Side(numbered("router"), group * a + first_router, down + second_router - 1, "router"),
             Side(numbered("router"), group * a + second_router, down + first_router, "router"),
             np.full(len(first_router), inside),
         )
-    for group in range(groups if fabric.links_per_pair else 0):
-        yield _between_groups(fabric, parts, hall, place, group)
+        for group in range(groups)
+    )
+    yield from (
+        _between_groups(fabric, parts, hall, place, group)
+        for group in range(groups if fabric.links_per_pair else 0)
+    )
 
 
 def _between_groups(

@@ -11,8 +11,6 @@ NetBox: columns of the bulk import of cables that versions 3.7 to 4.6 have in co
 values (netbox-community/netbox, ``dcim/forms/bulk_import.py`` and ``dcim/choices.py``).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -185,8 +183,9 @@ def csv_lines(cables: Iterable[Cable], style: Format) -> Iterator[str]:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(NETBOX_COLUMNS if style == "netbox" else COLUMNS)
     for number, cable in enumerate(cables, start=1):
-        cells = _netbox(cable, number) if style == "netbox" else cable.cells()
-        writer.writerow(map(as_cell, cells))
+        writer.writerow(
+            map(as_cell, _netbox(cable, number) if style == "netbox" else cable.cells())
+        )
         if number % _CHUNK == 0:
             yield text.getvalue()
             text.seek(0)
@@ -248,9 +247,11 @@ def _rows(
 def _port(side: Side, number: int, per_cage: int) -> str:
     if not side.role:
         return side.port_name(number)
-    if per_cage == 1:
-        return f"port {number + 1}"
-    return f"port {number // per_cage + 1}/{number % per_cage + 1}"
+    return (
+        f"port {number + 1}"
+        if per_cage == 1
+        else f"port {number // per_cage + 1}/{number % per_cage + 1}"
+    )
 
 
 def _module(end: Ends | None) -> str:
@@ -263,13 +264,13 @@ def _per_cage(prices: Prices, count: SwitchCount) -> int:
         return 1
     listed = listed_switch(prices, count)
     if listed and listed[1] > 1:
-        return listed[1]
+        return listed[1] * count.lanes
     twins = (
         module.ports
         for module in prices.transceiver
         if module.end == "switch" and module.rate_Gbps == count.rate_Gbps
     )
-    return max(twins, default=1)
+    return max(twins, default=1) * count.lanes
 
 
 def _notes(prices: Prices, parts: Inventory, shared: Mapping[str, int]) -> tuple[str, ...]:

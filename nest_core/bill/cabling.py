@@ -11,8 +11,6 @@ of another rate are priced in proportion, also as estimates, and so is a single-
 only twin-port ones are listed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
@@ -127,9 +125,11 @@ def choose(prices: Prices, link: LinkCount, metres: int, named_media: str = "") 
         allowed = [cable for cable in allowed if cable.optics] or fibres or allowed
     options = [_option(prices, cable, link, metres) for cable in allowed]
     reaching = [option for option in options if option.reaches]
-    if reaching:
-        return min(reaching, key=lambda option: (option.stretched, option.total_usd(metres)))
-    return max(options, key=lambda option: option.cable.reach_m.typical)
+    return (
+        min(reaching, key=lambda option: (option.stretched, option.total_usd(metres)))
+        if reaching
+        else max(options, key=lambda option: option.cable.reach_m.typical)
+    )
 
 
 def check_reach(prices: Prices, link: LinkCount, media: str, field: str) -> None:
@@ -177,16 +177,16 @@ def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
     def rank(module: Transceiver) -> tuple[bool, float, int]:
         slower = module.rate_Gbps < rate_Gbps * (1 - _SAME)
         # The slowest that is fast enough, else the fastest.
-        distance = -module.rate_Gbps if slower else module.rate_Gbps
-        return slower, distance, order.get(module.end, 2)
+        return slower, -module.rate_Gbps if slower else module.rate_Gbps, order.get(module.end, 2)
 
     module = min(fitting, key=rank)
     factor = max(1.0, rate_Gbps / module.rate_Gbps)
     foreign = order.get(module.end, 2) == 2
     figure = module.price_usd
     estimate = factor > 1 + _SAME or foreign or figure is None or figure.kind == "estimate"
-    alone = foreign and module.ports > 1
-    return Ends(module, factor if factor > 1 + _SAME else 1.0, alone, estimate)
+    return Ends(
+        module, factor if factor > 1 + _SAME else 1.0, foreign and module.ports > 1, estimate
+    )
 
 
 def _option(prices: Prices, cable: CablePrice, link: LinkCount, metres: int) -> MediaChoice:

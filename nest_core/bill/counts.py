@@ -3,17 +3,18 @@
 Parts of tori of chips, or of servers whose NICs are joined directly.
 """
 
-from __future__ import annotations
-
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from nest_core.bill.inventory import (
     BITS,
+    RACK,
     Hall,
     Inventory,
     LinkCount,
@@ -22,20 +23,20 @@ from nest_core.bill.inventory import (
     chip_hall,
     node_hall,
 )
+from nest_core.bill.lines import priced_switch
 from nest_core.bill.prices import Prices
+from nest_core.documents import format_money, percent
 from nest_core.fabric import Clos, Dragonfly, Hierarchical, IntArray, Torus
-from nest_core.fabric.sizing import down_ports
 
 __all__ = ["clos_parts", "clos_places", "dragonfly_parts", "hierarchical_parts", "torus_parts"]
 
 
 def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
     """Leaves amid their nodes, spines amid their pod or the hall."""
-    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name)
-    rate = fabric.link_bandwidth_Bps * BITS
+    per_rack = fabric.nodes_per_rack
+    racks = (node // per_rack for node in range(fabric.nodes)) if per_rack else ()
+    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name, racks)
     nodes = np.unique(fabric.node_of())
-    switches, links = fabric.as_built.switches, fabric.as_built.links
-    used = [below + above for below, above in zip(links, (*links[1:], 0), strict=True)]
     places = clos_places(fabric, hall)
     runs = [by_metres(*_nic_runs(fabric, hall, nodes, places[0]))]
     above = (fabric.sizing.pod_of, fabric.sizing.top_of)
@@ -47,23 +48,35 @@ def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
         len(nodes),
         len(nodes) * fabric.nics_per_node,
         fabric.nic_bandwidth_Bps * BITS,
+        tuple(_switches(fabric)),
         tuple(
-            SwitchCount(name, count, fabric.radix, rate, ports)
-            for name, count, ports in zip(fabric.tier_names, switches, used, strict=True)
+            LinkCount(name, rate * BITS, metres, "switch" if index else "nic")
+            for index, (name, rate, metres) in enumerate(
+                zip(fabric.tier_names, fabric.link_rates_Bps, runs, strict=True)
+            )
         ),
-        tuple(
-            LinkCount(name, rate, metres, "switch" if index else "nic")
-            for index, (name, metres) in enumerate(zip(fabric.tier_names, runs, strict=True))
-        ),
-        _idle_spines(fabric),
+        _spread(fabric, prices),
     )
+
+
+def _switches(fabric: Clos) -> Iterator[SwitchCount]:
+    """Yield the switches of every tier, by ports of their fastest links, which slower ones share.
+
+    Only a switch with ports as fast takes such links.
+    """
+    wide, ends = fabric.link_ports, np.multiply(fabric.as_built.links, fabric.link_ports)
+    for tier, (name, count) in enumerate(fabric.switch_counts().items()):
+        fastest, used = max(wide[tier : tier + 2]), int(ends[tier : tier + 2].sum())
+        rate = fabric.link_bandwidth_Bps * BITS * fastest
+        yield SwitchCount(
+            name, count, fabric.radix // fastest, rate, -(-used // fastest), lanes=fastest
+        )
 
 
 def clos_places(fabric: Clos, hall: Hall) -> list[IntArray]:
     """Return rack of every group of switches, per height."""
     sizing = fabric.sizing
-    unit = np.arange(sizing.units * sizing.rails) // sizing.rails
-    first = unit * sizing.nodes_per_unit
+    first = (np.arange(sizing.units * sizing.rails) // sizing.rails) * sizing.nodes_per_unit
     last = np.minimum(first + sizing.nodes_per_unit, fabric.nodes) - 1
     places = [hall.middle(first, last)]
     for group_of in (sizing.pod_of, sizing.top_of)[: fabric.tiers - 1]:
@@ -83,29 +96,59 @@ def _nic_runs(
     return hall.lengths_m(hall.rack_of(nodes), leaves[unit * sizing.rails]), links[unit]
 
 
-def _idle_spines(fabric: Clos) -> tuple[str, ...]:
-    """Say where spreading uplinks evenly takes more spines than their ports need."""
-    sizing = fabric.sizing
+def _spread(fabric: Clos, prices: Prices) -> tuple[str, ...]:
+    """Say how uplinks are spread over spines, and what the other way costs.
+
+    Even ones pass for an eighth more spines than their ports need: NVIDIA's tables have 18 for 16.
+    """
     if fabric.tiers == 1:
         return ()
-    full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__)
-    ends = sizing.leaves[full] * sizing.up
-    down = fabric.radix if fabric.tiers == 2 else down_ports(fabric.demand, 1)
-    spines, least = sizing.spines[full], -(-ends // down)
-    if spines < 1.5 * least or spines == least:
+    intact = replace(fabric, devices=fabric.slots, installed=0, missing=())
+    even = fabric.demand.even
+    other = replace(intact, routing="adaptive", spread="fewest" if even else "even")
+    count, instead = (sum(sized.sizing.spines) * sized.planes for sized in (intact, other))
+    leaf, spine = fabric.tier_names[:2]
+    if count == instead or (even and 8 * count <= 9 * instead):
         return ()
+    more = format_money(abs(_switches_usd(intact, prices) - _switches_usd(other, prices)))
+    if even:
+        fixed = f" with adaptive routing ({fabric.routing} needs evenness)"
+        remedy = f'clos.spread = "fewest"{"" if fabric.routing == "adaptive" else fixed}'
+        return (
+            f"{more} buy evenness: as many links from one {leaf} to each {spine} take {count:,} "
+            f"{spine} switches, though the ports of {instead:,} would do: {remedy}.",
+        )
+    sizing = intact.sizing
+    alike = dict(zip(zip(sizing.leaves, sizing.spines, strict=True), range(count), strict=False))
+    links = min(map(sizing.spine_links, alike.values()), key=_worst_pair)
     return (
-        f"{sizing.up} uplinks of a {fabric.tier_names[0]} spread evenly over {spines} "
-        f"{fabric.tier_names[1]} switches at least, though the ports of {least} would do: "
-        "another ratio or another number of leaves may take fewer.",
+        f"{count:,} {spine} switches are the fewest that adaptive routing can use: uplinks are "
+        f"dealt in turn, {links.min()} or {links.max()} from one {leaf} to each {spine} above it, "
+        f"and two {leaf} switches that send each other all they have get "
+        f"{percent(_worst_pair(links))} of it at worst. Even ones "
+        f'(clos.spread = "even") take {instead:,}, {more} more.',
     )
+
+
+def _worst_pair(links: IntArray) -> float:
+    """Return the least share of their uplinks that two leaves have to the same spines."""
+    return float(np.minimum(links[:, None], links[None]).sum(axis=2).min() / links[0].sum())
+
+
+def _switches_usd(fabric: Clos, prices: Prices) -> float:
+    return sum(priced_switch(prices, count)[1].price_usd.typical for count in _switches(fabric))
 
 
 def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
     """Return cables by what climbs into each level, and the fewest switches that hold them."""
     node = fabric.group_of(0)
     places = fabric.groups[0]
-    hall = node_hall(prices, places, fabric.tiers[0].group_size, fabric.name)
+    names = [tier.name for tier in fabric.tiers]
+    level = next((at for at, name in enumerate(names) if re.match(RACK, name, re.IGNORECASE)), 0)
+    racks = np.zeros(places, np.int64)
+    racks[node] = fabric.group_of(level)
+    in_order = np.maximum.accumulate(racks).tolist() if level else ()  # failed ones beside others
+    hall = node_hall(prices, places, fabric.tiers[0].group_size, fabric.name, in_order)
     present = np.unique(node)
     largest = max(switch.rate_Gbps for switch in prices.switch)
     rack = hall.rack_of(np.arange(places))
@@ -232,7 +275,7 @@ def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
     rate = fabric.link_bandwidth_Bps * BITS
     if fabric.nics_per_device:
         return _of_nics(fabric, prices, rate)
-    hall = chip_hall(prices, fabric.places)
+    hall = chip_hall(prices, fabric.places, fabric.name)
     of_cubes = len(fabric.shape) == 3 and all(size % 4 == 0 for size in fabric.shape)
     if of_cubes and all(fabric.wrap):  # TPU v4's, behind optical switches
         return _cube_inventory(fabric, prices, hall, rate)

@@ -7,8 +7,6 @@ order of their first devices, a switch stands in the middle of the nodes below i
 cable is ``floor.unknown_m`` long.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -17,19 +15,33 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.bill.inventory import BITS, Hall, Inventory, LinkCount, SwitchCount, node_hall
+from nest_core.bill.inventory import (
+    BITS,
+    RACK,
+    Hall,
+    Inventory,
+    LinkCount,
+    SwitchCount,
+    node_hall,
+)
 from nest_core.bill.prices import Prices
-from nest_core.documents import grouped
+from nest_core.documents import grouped, join_words
 from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.fabric.arrange import hops
+from nest_core.fabric.clos_plan import ROLES
 
 __all__ = ["DrawnLinks", "DrawnTiers", "drawn_links", "drawn_tiers", "graph_parts"]
 
+_RACK = re.compile(rf"(.*?/)?{RACK}[^/]*", re.IGNORECASE)
 _NODE = re.compile(r"(node|host|server)(?![a-z])", re.IGNORECASE)
+_SCALE_UP_Bps = 140e9
 _NO_NICS = (
     "The drawing has no NICs: cards are not billed, and but for groups called node, host or server "
-    "it does not tell the insides of nodes, which are then billed as well; draw NICs."
+    "and links of 140 GB/s or more it does not tell the insides of nodes, which are then billed as "
+    "well; draw NICs."
 )
+MAX_WORDS = 2
+"""Different ones in the names of a tier's switches; more name the tier by its number."""
 _ENDS = {"device": "chip", "nic": "nic", "switch": "switch"}
 
 
@@ -39,7 +51,8 @@ class _Network:
 
     ``height`` counts links between a switch and the nearest NIC (without NICs: the nearest device
     or switch inside a node); ``span`` are the first and last node below an element; ``names`` those
-    of the tiers by height.
+    of the tiers by height; ``racks`` those of the nodes, where groups are called so; ``scale_up``
+    the switches inside nodes.
     """
 
     elements: dict[str, Element]
@@ -48,6 +61,8 @@ class _Network:
     links: list[Link]
     span: dict[str, tuple[int, int]]
     nodes: int
+    racks: tuple[int, ...]
+    scale_up: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +131,8 @@ def drawn_links(fabric: GraphFabric, prices: Prices) -> tuple[_Network, Hall, li
     """Return the network outside nodes, its floor, and its links in the order of the drawing."""
     network = _network(fabric)
     elements, names = network.elements, network.names
-    hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
+    per_node = -(-fabric.devices // network.nodes)
+    hall = node_hall(prices, network.nodes, per_node, fabric.name, network.racks)
     cards = any(element.role == "nic" for element in fabric.elements)
     runs: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
     tiers: dict[tuple[int, float, str, str], LinkCount] = {}
@@ -159,8 +175,7 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
     carried: dict[str, float] = {}
     for link in links:
         rate = link.tier.rate_Gbps
-        key = link.height, link.tier
-        tiers.setdefault(key, Counter())[link.metres] += link.count
+        tiers.setdefault((link.height, link.tier), Counter())[link.metres] += link.count
         for name in (link.low.id, link.high.id):
             used[name] += link.count
             fastest[name] = max(rate, fastest.get(name, 0.0))
@@ -187,6 +202,7 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
             for (_, tier), metres in sorted(tiers.items(), key=order)
         ),
         () if cards else (floor, *((_NO_NICS,) if network.names else ())),
+        network.scale_up,
     )
 
 
@@ -234,7 +250,23 @@ def _network(fabric: GraphFabric) -> _Network:
         if name in inside:
             below.append((node[inside[name]],) * 2)
         span[name] = (min((a for a, _ in below), default=0), max((b for _, b in below), default=0))
-    return _Network(elements, _tier_names(elements, height), height, links, span, len(node))
+    scale_up = sum(elements[name].count for name in inside if elements[name].role == "switch")
+    names, racks = (
+        _tier_names(elements, height),
+        _racks(fabric, [node[inside[n]] for n in fabric.device_ids]),
+    )
+    return _Network(elements, names, height, links, span, len(node), racks, scale_up)
+
+
+def _racks(fabric: GraphFabric, node: list[int]) -> tuple[int, ...]:
+    """Return the rack of every node by the groups of its devices; empty where one has none."""
+    devices = (element for element in fabric.elements if element.role == "device")
+    home = {number: device.group for number, device in zip(node, devices, strict=True)}
+    racks = [_RACK.match(home[number]) for number in range(len(home))]
+    numbers = {
+        name: at for at, name in enumerate(dict.fromkeys(rack and rack[0] for rack in racks))
+    }
+    return () if None in numbers else tuple(numbers[rack and rack[0]] for rack in racks)
 
 
 def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]:
@@ -253,7 +285,8 @@ def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]
         for card, other in ((link.a, link.b), (link.b, link.a)):
             if card in cards:
                 beyond[card].add(other)
-        if cards and placed.isdisjoint((link.a, link.b)):
+        # No port of a network switch is as fast as what joins devices inside a node.
+        if (cards or link.bandwidth_Bps >= _SCALE_UP_Bps) and placed.isdisjoint((link.a, link.b)):
             graph.add_edge(link.a, link.b)
     devices = set(fabric.device_ids)
     parts = [part for part in nx.connected_components(graph) if part & devices]
@@ -296,16 +329,17 @@ def _last(group: str) -> str:
 
 
 def _tier_names(elements: dict[str, Element], height: dict[str, int]) -> dict[int, str]:
-    """Return the word that all switches of a tier share in their names, else the tier's number."""
+    """Return the words in the names of a tier's switches, or its role where no name has one."""
     words = grouped(
         (at, "".join(re.findall(r"^[^\W\d_]{3,}", name))) for name, at in height.items() if at
     )
     common = {at: set(names) for at, names in words.items()}
     every = Counter(word for names in common.values() for word in names)
+    roles = dict(enumerate(() if every.keys() - {""} else ROLES, start=1))
     return {
-        at: next(iter(names))
-        if len(names) == 1 and names != {""} and every[min(names)] == 1
-        else f"tier {at}"
+        at: join_words(sorted(names))
+        if len(names) <= MAX_WORDS and "" not in names and all(every[word] == 1 for word in names)
+        else roles.get(at, f"tier {at}")
         for at, names in common.items()
     }
 
@@ -328,8 +362,7 @@ def _switches(
     for name, count in used.items():
         element, height = network.elements[name], network.height[name]
         if element.role == "switch" and height:
-            port_count = -(-count // element.count)
-            radix = element.radix or _listed(prices, port_count, fastest[name])
+            radix = element.radix or _listed(prices, -(-count // element.count), fastest[name])
             boxes[height, radix, fastest[name]] += element.count
             ports[height, radix, fastest[name]] += count
     return tuple(

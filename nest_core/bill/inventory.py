@@ -18,19 +18,19 @@ fabric of 131,072 devices takes milliseconds. What failed is not counted. The in
 are no part of the network.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.bill.prices import Floor, PriceRange, Prices, Server
+from nest_core.bill.prices import Floor, PriceFigure, PriceRange, Prices, Server
 from nest_core.documents import humanise, plural
 from nest_core.fabric import IntArray
 
 __all__ = [
     "BITS",
+    "RACK",
     "Hall",
     "Inventory",
     "LinkCount",
@@ -38,6 +38,7 @@ __all__ = [
     "by_metres",
     "chip_hall",
     "node_hall",
+    "servers_named",
 ]
 
 
@@ -58,6 +59,8 @@ class Hall:
         Whether that is a listed server; else the power is an estimate.
     checks : tuple of str
         What the racks do not hold.
+    rack_numbers : tuple of int
+        Rack of every place, where the fabric says; else nodes fill racks in order.
     """
 
     floor: Floor
@@ -67,11 +70,12 @@ class Hall:
     server: str
     is_listed: bool
     checks: tuple[str, ...] = ()
+    rack_numbers: tuple[int, ...] = ()
 
     @property
     def racks(self) -> int:
         """Return racks with nodes."""
-        return -(-self.nodes // self.per_rack)
+        return max(self.rack_numbers) + 1 if self.rack_numbers else -(-self.nodes // self.per_rack)
 
     @property
     def rack_power_kW(self) -> float:
@@ -80,7 +84,7 @@ class Hall:
 
     def rack_of(self, node: IntArray) -> IntArray:
         """Return rack of each node."""
-        return node // self.per_rack
+        return np.array(self.rack_numbers)[node] if self.rack_numbers else node // self.per_rack
 
     def middle(self, first: IntArray, last: IntArray) -> IntArray:
         """Middle rack of nodes ``first`` to ``last``, both included.
@@ -100,8 +104,7 @@ class Hall:
     def lengths_m(self, a: IntArray, b: IntArray) -> IntArray:
         """Return metres of a cable between racks, whole, element by element."""
         columns = int(self.floor.racks_per_row.typical)
-        across = np.abs(a % columns - b % columns)
-        return self.runs_m(across, np.abs(a // columns - b // columns))
+        return self.runs_m(np.abs(a % columns - b % columns), np.abs(a // columns - b // columns))
 
     def runs_m(self, across: IntArray, down: IntArray) -> IntArray:
         """Return metres of a cable between racks so many columns and rows apart."""
@@ -125,12 +128,10 @@ class Hall:
         """
         # A row is not longer than what stands in it.
         columns = min(int(self.floor.racks_per_row.typical), int(racks.max()) + 1)
-        rows = int(racks.max()) // columns + 1
-        shape = (2 * rows, 2 * columns)
+        shape = (2 * (int(racks.max()) // columns + 1), 2 * columns)
         here = np.zeros(shape)
         np.add.at(here, (racks // columns, racks % columns), 1.0)
-        spectrum = np.fft.rfft2(here)
-        pairs = np.rint(np.fft.irfft2(np.abs(spectrum) ** 2, s=shape)).astype(np.int64)
+        pairs = np.rint(np.fft.irfft2(np.abs(np.fft.rfft2(here)) ** 2, s=shape)).astype(np.int64)
         pairs[0, 0] -= len(racks)  # a switch and itself
         down, across = np.indices(shape)
         metres = self.runs_m(
@@ -144,54 +145,89 @@ class Hall:
         )
 
 
-def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "") -> Hall:
-    """Return racks of servers.
+def node_hall(
+    prices: Prices,
+    nodes: int,
+    devices_per_node: int,
+    fabric: str = "",
+    racks: Iterable[int] = (),
+) -> Hall:
+    """Return racks of servers; ``racks`` are those of every node, where the fabric has them.
 
     Of the listed servers that have as many devices as a node it is ``[floor] server``, else the
     one whose accelerator the fabric's name gives (B300 in DGX B300), else the first; if none has,
     a node draws as many times the power of a device.
     """
-    floor = prices.floor
-    words = set(fabric.replace(",", " ").split())
-    fitting = [server for server in prices.server if server.devices == devices_per_node]
-    fitting.sort(
-        key=lambda server: (server.name != floor.server, server.name.split()[-1] not in words)
+    floor, told = prices.floor, _told(prices, fabric)
+    server = next((s for s in (*told, *prices.server) if s.devices == devices_per_node), None)
+    power = (
+        server.power_kW.range
+        if server
+        else devices_per_node * _share_kW(told, floor.device_power_kW)
     )
-    server = fitting[0] if fitting else None
-    power = server.power_kW.range if server else devices_per_node * floor.device_power_kW.range
     units = server.rack_units if server else max(1, devices_per_node)
     name = server.name if server else f"node of {plural(devices_per_node, 'device')}"
-    return _hall(floor, nodes, power, units, name, server)
+    return _hall(floor, nodes, power, units, name, server, tuple(racks))
 
 
-def chip_hall(prices: Prices, chips: int) -> Hall:
-    """Return racks of chips that are joined directly, without servers of their own."""
+def chip_hall(prices: Prices, chips: int, fabric: str = "") -> Hall:
+    """Return racks of chips that are joined directly, without servers of their own.
+
+    Each draws as much as one device of the server that the list or the fabric's name tells.
+    """
     floor = prices.floor
     per_rack = int(floor.chips_per_rack.typical)
+    power = _share_kW(_told(prices, fabric), floor.chip_power_kW)
     return Hall(
         floor,
         chips,
         per_rack,
-        floor.chip_power_kW.range,
+        power,
         "chip",
         False,
-        _over(floor, per_rack, floor.chip_power_kW.typical, "chips", "floor.chips_per_rack"),
+        _over(floor, per_rack, power.typical, "chips", "floor.chips_per_rack"),
     )
 
 
+def servers_named(name: str, prices: Prices) -> list[Server]:
+    """Return the listed servers that have a word in common with a name, as of an accelerator."""
+    words = set(name.replace(",", " ").split()) - {"DGX"}  # of A100 as of B300
+    return [server for server in prices.server if words & set(server.name.split())]
+
+
+def _told(prices: Prices, fabric: str) -> list[Server]:
+    """Return ``[floor] server``, or else those that a fabric's name tells."""
+    return [
+        server for server in prices.server if server.name == prices.floor.server
+    ] or servers_named(fabric, prices)
+
+
+def _share_kW(told: list[Server], otherwise: PriceFigure) -> PriceRange:
+    """Return what one device of a server draws with its share of the rest."""
+    return (1 / told[0].devices) * told[0].power_kW.range if told else otherwise.range
+
+
 def _hall(
-    floor: Floor, nodes: int, power: PriceRange, units: int, name: str, server: Server | None
+    floor: Floor,
+    nodes: int,
+    power: PriceRange,
+    units: int,
+    name: str,
+    server: Server | None,
+    racks: tuple[int, ...],
 ) -> Hall:
     limit, height = floor.rack_power_limit_kW.typical, floor.rack_units.typical
     by_power = int(limit / power.typical + 1e-9) if power.typical > 0 else nodes
-    per_rack = floor.nodes_per_rack or max(1, min(by_power, int(height // units)))
+    in_file = max(Counter(racks).values(), default=0)
+    per_rack = floor.nodes_per_rack or in_file or max(1, min(by_power, int(height // units)))
     checks = _over(floor, per_rack, power.typical, name, "floor.nodes_per_rack")
     if per_rack * units > height:
         checks += (
             f"{per_rack} {name} take {per_rack * units} rack units, a rack has {height:g}: "
             "lower floor.nodes_per_rack or raise floor.rack_units.",
         )
-    return Hall(floor, nodes, max(1, per_rack), power, name, server is not None, checks)
+    is_listed, racks = server is not None, () if floor.nodes_per_rack else racks
+    return Hall(floor, nodes, per_rack, power, name, is_listed, checks, racks)
 
 
 def _over(floor: Floor, per_rack: int, power_kW: float, name: str, key: str) -> tuple[str, ...]:
@@ -205,6 +241,9 @@ def _over(floor: Floor, per_rack: int, power_kW: float, name: str, key: str) -> 
         f"{humanise(1e3 * limit, 'W')}: {remedy} floor.rack_power_limit_kW.",
     )
 
+
+RACK = r"(?:rack|cabinet)(?![a-z])"
+"""How names of levels and groups that are racks begin."""
 
 BITS = 8e-9
 """Bytes/s to Gb/s."""
@@ -226,6 +265,8 @@ class SwitchCount:
         Circuit switches, one fibre per port.
     estimate : bool
         Whether the count itself is one.
+    lanes : int
+        Links of the slowest rate that one port holds.
     """
 
     role: str
@@ -235,6 +276,7 @@ class SwitchCount:
     used: int
     optical: bool = False
     estimate: bool = False
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +333,8 @@ class Inventory:
         Innermost tier first.
     checks : tuple of str
         Sentences about what does not fit or is not known.
+    scale_up : int
+        Switches inside nodes that are drawn: NVSwitch and the like, no part of the network.
     """
 
     hall: Hall
@@ -300,6 +344,7 @@ class Inventory:
     switches: tuple[SwitchCount, ...]
     links: tuple[LinkCount, ...]
     checks: tuple[str, ...] = ()
+    scale_up: int = 0
 
 
 def by_metres(lengths: IntArray, counts: IntArray) -> tuple[tuple[int, int], ...]:

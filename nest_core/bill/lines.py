@@ -5,12 +5,11 @@ four or eight ways, are those; else it is priced by capacity and marked as an es
 card of a rate that is not listed. A twin-port module carries two link ends.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, LinkCount, SwitchCount
@@ -28,6 +27,7 @@ __all__ = [
     "priced_cards",
     "priced_links",
     "priced_switch",
+    "with_owned",
 ]
 
 NO_SOURCE = "no source"
@@ -40,16 +40,16 @@ class BillLine:
 
     Parameters
     ----------
-    part : {"switch", "nic", "transceiver", "cable"}
+    part : {"switch", "nic", "transceiver", "cable", "scale-up switch"}
     item : str
         What to order.
     place : str
         Role of the switch, or tier of the links.
     count : int
     price_usd, power_W : PriceRange
-        All of them together.
+        All of them together; the price without those owned.
     source : str
-        Of the price, with its kind and date.
+        Of the price, with its kind and date, and how many are owned.
     estimate : bool
         Whether price or count is an estimate.
     priced, powered : bool
@@ -57,6 +57,8 @@ class BillLine:
     failures : PriceRange or None
         Expected per year, all of them together; None without a source.
     failures_source : str
+    owned : int
+        Of them, how many there are already.
     """
 
     part: str
@@ -71,11 +73,32 @@ class BillLine:
     powered: bool = True
     failures: PriceRange | None = None
     failures_source: str = NO_SOURCE
+    owned: int = 0
 
     @property
     def unit_usd(self) -> PriceRange:
-        """Return the price of one of them, on average."""
-        return (1 / self.count) * self.price_usd if self.count else NONE
+        """Return the price of one that is bought, on average."""
+        bought = self.count - self.owned
+        return (1 / bought) * self.price_usd if bought else NONE
+
+
+def with_owned(prices: Prices, lines: Iterable[BillLine]) -> Iterator[BillLine]:
+    """Yield lines without the price of what is owned, taken in their order."""
+    stock = Counter(
+        {
+            entry.name: entry.owned
+            for kind in (prices.switch, prices.nic, prices.transceiver, prices.cable)
+            for entry in kind
+        }
+    )
+    for line in lines:
+        owned = min(line.count, stock[line.item])
+        stock[line.item] -= owned
+        rest = (line.count - owned) / max(1, line.count)
+        words = f"; {owned:,} of {line.count:,} are owned already" if owned else ""
+        yield replace(
+            line, owned=owned, price_usd=rest * line.price_usd, source=line.source + words
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ typical value and drops its ends. What no source states has no figure in the lis
 empty. Shares are typed in percent.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +13,7 @@ from nest_core.bill.ownership import server_of
 from nest_core.bill.prices import PriceFigure, Prices, load_prices, prices_of
 from nest_core.documents import InputError, require
 
-__all__ = ["OWN_PRICES", "SOLD", "OwnPrice", "typed_number"]
+__all__ = ["OWN_PRICES", "SOLD", "OwnPrice", "typed_number", "typed_percent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class OwnPrice:
         """
         if not text.strip():
             return {}
-        value = typed_number(self.title, text)
+        value = (typed_percent if self.unit == "%" else typed_number)(self.title, text)
         require(
             self.unit != "%" or 0 <= value <= 100,
             self.title,
@@ -79,11 +77,20 @@ class OwnPrice:
             text.strip(),
             "change it",
         )
+        # Halls, storage and staff may be another budget's; the others nobody has for nothing.
+        require(
+            value != 0 or self.name not in ("device_usd", "price_usd_per_kWh"),
+            self.title,
+            "must be above 0",
+            text.strip(),
+            "type what it costs, or leave it empty for the list's",
+        )
         amounts = {self.key: value / self.scale}
         try:
             prices_of(None, amounts)
         except InputError as error:
-            rule = re.sub(r"\d+\.\d+$", lambda bound: f"{float(bound[0]):,g}", error.rule)
+            bound = re.compile(r"\d+\.\d+$")  # in the unit that was typed
+            rule = bound.sub(lambda number: f"{self.scale * float(number[0]):,g}", error.rule)
             raise InputError(self.title, rule, text.strip(), error.remedy) from error
         return amounts
 
@@ -103,6 +110,30 @@ def typed_number(title: str, text: str) -> float:
     except ValueError:
         raise InputError(title, "must be a number", text.strip(), "write it in digits") from None
     return value * times
+
+
+def typed_percent(title: str, text: str) -> float:
+    """Return a number of percent; one below 1 needs its sign, for it reads as a share as well.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+
+    Examples
+    --------
+    >>> typed_percent("Spare nodes", "8.3"), typed_percent("Spare nodes", "0.5 %")
+    (8.3, 0.5)
+    """
+    value = typed_number(title, text)
+    require(
+        "%" in text or not 0 < value < 1,
+        title,
+        "must be in percent",
+        text.strip(),
+        f"write {100 * value:g} % for the share, or {value:g} %",
+    )
+    return value
 
 
 OWN_PRICES: tuple[OwnPrice, ...] = (

@@ -11,17 +11,24 @@ total is a lower bound as long as ``missing`` names anything. US dollars of toda
 resale. Low and high ends add up as if they came together.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
 from nest_core.bill.bill import Bill, bill
+from nest_core.bill.inventory import servers_named
 from nest_core.bill.lines import NO_SOURCE, BillLine, origin
 from nest_core.bill.prices import NONE, Ownership, PriceFigure, PriceRange, Prices, Server
 from nest_core.fabric import Fabric
 
-__all__ = ["HOURS_PER_YEAR", "Owned", "OwnedLine", "owned", "server_of", "with_server"]
+__all__ = [
+    "HOURS_PER_YEAR",
+    "Owned",
+    "OwnedLine",
+    "devices_of_node",
+    "owned",
+    "server_of",
+    "with_server",
+]
 
 HOURS_PER_YEAR = 8766.0
 """Of 365.25 days."""
@@ -116,6 +123,11 @@ class Owned:
         return sum((line.power_W for line in self.lines if line.power_W), NONE)
 
     @property
+    def spare_nodes(self) -> int:
+        """Return how many nodes stand by."""
+        return sum(line.count for line in self.of(_SPARES))
+
+    @property
     def device_usd(self) -> PriceRange | None:
         """Return an accelerator with its share of the server; None without a source."""
         nodes = self.of(_NODES)
@@ -157,18 +169,35 @@ class Owned:
 
 def server_of(accelerator: str, devices_per_node: int, prices: Prices) -> Server | None:
     """Return the listed server of an accelerator: a word of both names, and as many devices."""
-    words = set(accelerator.replace(",", " ").split())
-    fitting = (server for server in prices.server if words & set(server.name.split()))
-    return next((server for server in fitting if server.devices == devices_per_node), None)
+    return next(
+        (
+            server
+            for server in servers_named(accelerator, prices)
+            if server.devices == devices_per_node
+        ),
+        None,
+    )
 
 
 def with_server(prices: Prices, accelerator: str, devices_per_node: int) -> Prices:
-    """Return the list with an accelerator's listed server on its floor, if it has one."""
-    server = server_of(accelerator, devices_per_node, prices)
-    if server is None or prices.floor.server:
+    """Return the list with an accelerator's listed server on its floor, if it has one.
+
+    Where nodes have another number of devices, or are chips that are joined directly, each draws
+    as much as one of that server does.
+    """
+    named = [server_of(accelerator, devices_per_node, prices), *servers_named(accelerator, prices)]
+    server = next(filter(None, named), None)
+    if prices.floor.server or server is None:
         return prices
     floor = prices.floor.model_copy(update={"server": server.name})
     return prices.model_copy(update={"floor": floor})
+
+
+def devices_of_node(fabric: Fabric, prices: Prices) -> int:
+    """Return how many devices a node has; a drawing's nodes are counted."""
+    return int(getattr(fabric, "devices_per_node", 0)) or -(
+        -fabric.devices // bill(fabric, prices).nodes
+    )
 
 
 def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
@@ -189,18 +218,17 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
     >>> found.lines[0].name, found.lines[0].count, found.missing
     ('DGX H100', 128, ('storage', 'staff'))
     """
-    per_node = int(getattr(fabric, "devices_per_node", 0) or 1)
+    per_node = devices_of_node(fabric, prices)
     if accelerator:
         prices = with_server(prices, accelerator, per_node)
     network = bill(fabric, prices)
     server = _server(network, prices, accelerator, per_node)
     keep = prices.ownership
     price = _node_price(keep.device_usd, server, per_node if network.server != "chip" else 1)
-    nodes = _nodes(fabric, network, server, price, keep.device_failures_per_year)
+    nodes = _nodes(fabric, network, server, price, keep)
     spare, spares = _spares(network, server, price, keep.spare_nodes)
     parts = (*nodes, *spare, *(_bought(line) for line in network.lines))
-    power = sum((line.power_W for line in parts if line.power_W), NONE)
-    upkeep = _kept(fabric, prices, power)
+    upkeep = _kept(fabric, prices, sum((line.power_W for line in parts if line.power_W), NONE))
     return Owned(
         name=network.name,
         prices=network.prices,
@@ -218,9 +246,8 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
 def _server(network: Bill, prices: Prices, accelerator: str, per_node: int) -> Server | None:
     """Return the listed server that nodes are; none where the accelerator is another's."""
     listed = next((server for server in prices.server if server.name == network.server), None)
-    if listed is None or not accelerator or listed.name == prices.floor.server:
-        return listed
-    return server_of(accelerator, per_node, prices)
+    is_own = listed is None or not accelerator or listed.name == prices.floor.server
+    return listed if is_own else server_of(accelerator, per_node, prices)
 
 
 def _node_price(
@@ -230,8 +257,7 @@ def _node_price(
     if device is None:
         return server.price_usd if server else None
     ends = (server.devices if server else per_node) * device.range
-    figures = {"low": ends.low, "typical": ends.typical, "high": ends.high}
-    return device.model_copy(update=figures)
+    return device.model_copy(update={"low": ends.low, "typical": ends.typical, "high": ends.high})
 
 
 def _nodes(
@@ -239,11 +265,12 @@ def _nodes(
     network: Bill,
     server: Server | None,
     price: PriceFigure | None,
-    failing: PriceFigure | None,
+    keep: Ownership,
 ) -> list[OwnedLine]:
     """Accelerators with their servers; the cards' power is in the network's lines."""
     cards = sum((line.power_W for line in network.lines if line.part == "nic"), NONE)
     count = max(1, -(-fabric.devices // server.devices)) if server else network.nodes
+    owned_nodes = min(count, keep.owned_nodes)
     estimate = network.nodes * network.node_power_W
     power = PriceRange(estimate, estimate, estimate)
     if server:  # what a vendor says that it draws, it draws with its cards
@@ -258,11 +285,17 @@ def _nodes(
             count,
             f"node of {server.devices}" if server else "node",
             price.range if price else None,
-            count * price.range if price else None,
-            origin(price),
+            (count - owned_nodes) * price.range
+            if price
+            else NONE
+            if count == owned_nodes
+            else None,
+            origin(price) + (f"; {owned_nodes:,} are owned already" if owned_nodes else ""),
             power,
-            failures=fabric.devices * failing.range if failing else None,
-            failures_source=origin(failing),
+            failures=fabric.devices * keep.device_failures_per_year.range
+            if keep.device_failures_per_year
+            else None,
+            failures_source=origin(keep.device_failures_per_year),
         )
     ]
 

@@ -42,6 +42,9 @@ _Name = Annotated[str, Field(min_length=1, max_length=300)]
 _Amount = Annotated[float, Field(ge=0, le=1e9)]
 _Rate = Annotated[float, Field(ge=1e-6, le=1e9)]
 _Ports = Annotated[int, Field(ge=1, le=100_000)]
+_Owned = Annotated[
+    int, Field(ge=0, le=1_000_000_000), label("owned already", "They cost nothing and draw power.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class PriceFigure(_PriceTable):
     typical: _Amount
     low: _Amount | None = None
     high: _Amount | None = None
-    kind: Literal["vendor", "third-party", "estimate", "recalled", "own"]
+    kind: Literal["vendor", "third-party", "estimate", "recalled", "own", "second-hand"]
     date: _Name
     source: _Name
 
@@ -123,6 +126,7 @@ class SwitchPrice(_PriceTable):
     power_W: _Power
     latency_ns: PriceFigure | None = None
     failures_per_year: PriceFigure | None = None
+    owned: _Owned = 0
 
 
 class OpticalSwitch(_PriceTable):
@@ -143,6 +147,7 @@ class Nic(_PriceTable):
     rate_Gbps: _Rate
     price_usd: _Price
     power_W: _Power
+    owned: _Owned = 0
 
 
 class Transceiver(_PriceTable):
@@ -159,6 +164,7 @@ class Transceiver(_PriceTable):
     price_usd: _Price | None = None
     power_W: _Power | None = None
     failures_per_year: PriceFigure | None = None
+    owned: _Owned = 0
 
 
 class CablePrice(_PriceTable):
@@ -178,6 +184,7 @@ class CablePrice(_PriceTable):
     latency_ns_per_m: PriceFigure
     failures_per_year: PriceFigure | None = None
     on_request: bool = False
+    owned: _Owned = 0
 
 
 class Server(_PriceTable):
@@ -271,6 +278,7 @@ class Ownership(_PriceTable):
         PriceFigure | None, label("hall", "Space, power and cooling.", "$ per kW")
     ] = None
     spare_nodes: Annotated[Share | None, label("spares", "Of all nodes.", "share")] = None
+    owned_nodes: Annotated[_Owned, label("nodes owned already", unit="nodes")] = 0
     device_usd: Annotated[
         PriceFigure | None,
         label("accelerator with its share of the server", "Over that of a listed server.", "$"),

@@ -14,22 +14,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.costs.tables import element_bytes
-from nest_core.documents.errors import require
-from nest_core.documents.presets import kept_per_edition
-from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
-from nest_core.hardware import Accelerator, seconds
-from nest_core.hardware.estimator import bound, time_in_words
-from nest_core.hardware.profiles import Direction
-from nest_core.workload import Graph, Kernel, Model, Node, Operator, Strategy, layer_graph
-from nest_core.workload.explain import (
+from nest_core.documents import (
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    kept_per_edition,
+    require,
+)
+from nest_core.hardware import Accelerator, Direction, bound, seconds, time_in_words
+from nest_core.workload import (
+    Graph,
+    Kernel,
+    Model,
+    Node,
+    Operator,
+    Sizes,
+    Strategy,
+    count,
     elementwise_flops,
     gradients_in_words,
     kept_in_words,
     kernel_in_words,
+    layer_graph,
     shape_in_words,
+    sizes,
 )
-from nest_core.workload.graph import Sizes, count
-from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
 from nest_core.workload.recomputation import (
     WITHOUT_OUTPUT,
@@ -47,6 +56,7 @@ __all__ = [
     "OperatorPart",
     "OperatorPass",
     "anatomy",
+    "calls_in_words",
 ]
 
 OperatorBound = Literal["arithmetic", "memory", "host"]
@@ -159,7 +169,8 @@ class Exchange:
     def words(self) -> tuple[str, ...]:
         """What runs in which pass, and how much it moves."""
         return (
-            f"forward: {_calls(self.node.forward)}; backward: {_calls(self.node.backward)}",
+            f"forward: {calls_in_words(self.node.forward)}; "
+            f"backward: {calls_in_words(self.node.backward)}",
             f"buffer: {humanise_bytes(self.bytes)} among {self.ranks} {self.node.axis} ranks",
         )
 
@@ -279,8 +290,7 @@ def anatomy(
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     entries = operators(graph, at, strategy.width)
-    inner = kind in ("block", "moe_block")
-    again = recompute if inner else "none"
+    again = recompute if kind in ("block", "moe_block") else "none"
     running = [operator for operator in entries if operator.op != "collective"]
     replays = {name for module in modules_of(again) for name in module_nodes(graph, module)}
     if again == "full":
@@ -422,10 +432,13 @@ def _kept(
 
 
 def _amount(done: OperatorPass) -> str:
-    if done.flops:
-        return f"{humanise(done.flops, 'FLOP')} and {humanise(done.bytes, 'B')}"
-    return humanise(done.bytes, "B")
+    return (
+        f"{humanise(done.flops, 'FLOP')} and {humanise(done.bytes, 'B')}"
+        if done.flops
+        else humanise(done.bytes, "B")
+    )
 
 
-def _calls(names: tuple[str, ...]) -> str:
+def calls_in_words(names: tuple[str, ...]) -> str:
+    """Return the collectives of a pass, in their order."""
     return " and ".join(name.replace("_", "-") for name in names) or "nothing"

@@ -108,25 +108,19 @@ def traffic_of(problem: Problem, plan: Plan) -> tuple[Traffic, ...]:
     """
     present = _present(plan, price(problem, plan))
     alone_s = _apart(problem, plan, present)
-    shorter = {
-        name: np.stack([alone_s[name] - entry[name] for entry in _by_level(problem, plan, present)])
-        for name in present
-    }
+    by_level = [
+        _apart(replace(problem, network=network), plan, present)
+        for _, network in wider(problem.network)
+    ]
     rows = []
     for name in present:
-        saved, level = shorter[name].max(axis=0), shorter[name].argmax(axis=0)
+        shorter = np.stack([alone_s[name] - entry[name] for entry in by_level])
+        saved, level = shorter.max(axis=0), shorter.argmax(axis=0)
         bound = saved > _LATENCY * STEP * alone_s[name]
         rows.append(
             Traffic(name, tuple(alone_s[name].tolist()), tuple(np.where(bound, level, -1).tolist()))
         )
     return tuple(sorted(rows, key=lambda entry: -sum(entry.seconds)))
-
-
-def _by_level(problem: Problem, plan: Plan, present: list[str]) -> list[dict[str, FloatArray]]:
-    return [
-        _apart(replace(problem, network=network), plan, present)
-        for _, network in wider(problem.network)
-    ]
 
 
 def _present(plan: Plan, report: Report) -> list[str]:

@@ -77,6 +77,5 @@ def _seconds(
     """Return calls one after another; an all-reduce is a reduce-scatter and an all-gather."""
     if not calls:
         return 0.0
-    kind = call_kind(axis, layer.strategy)
-    once = float(shared.time(axis, kind).seconds(size)[0])
+    once = float(shared.time(axis, call_kind(axis, layer.strategy)).seconds(size)[0])
     return once * (len(calls) + calls.count("all_reduce"))

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
-from nest_core.documents.units import humanise_bytes
+from nest_core.documents import humanise_bytes, kept_per_edition, load_toml, percent, preset_path
 
 __all__ = [
     "CERTAINTIES",
@@ -77,7 +76,9 @@ class MemorySpread:
             if self.flat
             else f"{self.runs} measured of {self.framework}"
         )
-        return f"Memory under {stack}: four runs of five within {self.factor - 1:.0%} ({among})."
+        return (
+            f"Memory under {stack}: four runs of five within {percent(self.factor - 1)} ({among})."
+        )
 
     @property
     def factor(self) -> float:
@@ -122,9 +123,11 @@ def fits_chance(needed_bytes: float, memory_bytes: float, sd: float) -> float:
     >>> round(fits_chance(at_most(80.0, 0.06), 80.0, 0.06), 3)
     0.95
     """
-    if not sd or not math.isfinite(memory_bytes):
-        return float(needed_bytes <= memory_bytes)
-    return NormalDist().cdf(math.log(memory_bytes / needed_bytes) / sd)
+    return (
+        float(needed_bytes <= memory_bytes)
+        if not sd or not math.isfinite(memory_bytes)
+        else NormalDist().cdf(math.log(memory_bytes / needed_bytes) / sd)
+    )
 
 
 def certainty_words(chance: float) -> str:
@@ -151,7 +154,7 @@ def sure_words(memory_bytes: float, sd: float, certainty: float = SURE) -> str:
         return f"the {humanise_bytes(memory_bytes)} there are"
     return (
         f"the {humanise_bytes(at_most(memory_bytes, sd, certainty))} that fit into "
-        f"{humanise_bytes(memory_bytes)} with {certainty:.0%} certainty"
+        f"{humanise_bytes(memory_bytes)} with {percent(certainty)} certainty"
     )
 
 

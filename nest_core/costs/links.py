@@ -21,12 +21,10 @@ Where ZeRO shards over part of the data-parallel ranks, the copies are *instance
 those ranks, in the order in which they are numbered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from weakref import ref
 
 import numpy as np
@@ -43,11 +41,11 @@ from nest_core.network import (
     Kind,
     MessageTime,
     Network,
+    collectives_by,
     dispatched,
     message_time,
     transfers,
 )
-from nest_core.network.traffic import collectives_by
 
 __all__ = ["Hops", "PlanLinks", "axis_groups", "group_times", "hop_times", "links"]
 
@@ -101,11 +99,11 @@ class PlanLinks:
         )
         return axis, kind, instances, *parts
 
-    def of(self, point: Point) -> PlanLinks:
+    def of(self, point: Point) -> Self:
         """Those of a point whose ranks sit alike; what was priced for either is known to both."""
         return replace(self, point=point)
 
-    def sharing(self, others: PlanLinks) -> PlanLinks:
+    def sharing(self, others: Self) -> Self:
         """Other transfers among the same ranks, with what was priced for these."""
         return replace(others, _found=self._found)
 
@@ -184,8 +182,7 @@ def group_times(
     libraries = [
         software.collectives(phases, groups.shape[1], nodes, meshed=meshed) for phases in both
     ]
-    priced = collectives_by(network, groups, libraries, team)
-    return dict(zip(both, priced, strict=True))
+    return dict(zip(both, collectives_by(network, groups, libraries, team), strict=True))
 
 
 def links(problem: Problem, point: Point) -> PlanLinks:
@@ -251,15 +248,13 @@ def axis_groups(
         by_sequence = devices.reshape(pp, point.dp, point.cp, tp)
         groups = by_sequence.transpose(0, 1, 3, 2).reshape(-1, point.cp)
     elif axis == "data":
-        near = devices[:, point.layout.nearest]
-        groups = near.transpose(0, 2, 1).reshape(-1, sharers)
+        groups = devices[:, point.layout.nearest].transpose(0, 2, 1).reshape(-1, sharers)
     elif axis == "tied":
         groups = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
         return groups, np.zeros(len(groups), dtype=np.int64)
     elif axis in _REPLICAS:
         groups, _ = axis_groups(devices, point, _REPLICAS[axis])
-        parts = groups.reshape(len(groups), instances, -1).swapaxes(1, 2)
-        groups = parts.reshape(-1, instances)
+        groups = groups.reshape(len(groups), instances, -1).swapaxes(1, 2).reshape(-1, instances)
     else:
         near = devices[:, point.layout.nearest].reshape(pp, -1, point.ep, point.etp)
         places = {"etp": (0, 1, 2, 3), "ep": (0, 1, 3, 2), "expert_data": (0, 2, 3, 1)}[axis]

@@ -34,11 +34,13 @@ from nest_core.network import (
     Phase,
     Protocol,
     dispatch_phases,
+    exchange,
     price_phases,
+    reduce_scatters,
+    ring,
+    tree_all_reduce,
+    trees,
 )
-from nest_core.network.groups import exchange, ring
-from nest_core.network.link_map import Routes
-from nest_core.network.traffic import reduce_scatters, tree_all_reduce, trees
 
 __all__ = ["Loads", "TierLoad", "link_loads"]
 
@@ -88,19 +90,20 @@ class Loads:
     iteration_s : float
     bytes : mapping of str to float array (link groups,)
         By class, in the order of `CLASSES`; those without traffic are left out.
-    device_busy : float array (devices,)
-        Busy share of the busiest link on the way of anything that a device sends or receives.
     """
 
     network: Network
     iteration_s: float
     bytes: Mapping[str, FloatArray]
-    device_busy: FloatArray
 
     @property
     def busy(self) -> FloatArray:
         """Share of the iteration that every link group is busy, shape (link groups,)."""
-        return _busy(self.network, self.bytes, self.iteration_s)
+        capacity = self.network.link_map.capacity_Bps
+        total = np.sum([np.zeros(len(capacity)), *self.bytes.values()], axis=0)
+        result = np.zeros(len(capacity))
+        np.divide(total, capacity * self.iteration_s, out=result, where=capacity > 0)
+        return result
 
     @property
     def tiers(self) -> tuple[TierLoad, ...]:
@@ -154,26 +157,16 @@ def link_loads(problem: Problem, report: Report) -> Loads:
         _count_hops(counter, report, point, mine)
     _count_tied(counter, plan)
     present = {name: counter.loads[name] for name in CLASSES if name in counter.loads}
-    busy = _busy(problem.network, present, report.iteration_s)
-    return Loads(problem.network, report.iteration_s, present, counter.touched(busy))
-
-
-def _busy(network: Network, loads: Mapping[str, FloatArray], seconds: float) -> FloatArray:
-    capacity = network.link_map.capacity_Bps
-    total = np.sum([np.zeros(len(capacity)), *loads.values()], axis=0)
-    result = np.zeros(len(capacity))
-    np.divide(total, capacity * seconds, out=result, where=capacity > 0)
-    return result
+    return Loads(problem.network, report.iteration_s, present)
 
 
 class _Counter:
-    """Adds messages up, link by link, and remembers who sent what where."""
+    """Adds messages up, link by link."""
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
         self.problem, self.plan = problem, plan
         self.links = cache(partial(plan_links, problem, plan))
         self.loads: dict[str, FloatArray] = {}
-        self._walked: list[tuple[IntArray, IntArray, Routes]] = []
 
     def collective(self, name: str, point: Point, axis: str, kind: Kind, sends: Sends) -> None:
         """Count collectives of the groups of an axis."""
@@ -206,23 +199,11 @@ class _Counter:
         live = np.flatnonzero(sent > 0)
         if not len(live):
             return
-        source, target = phase.source[live], phase.target[live]
-        routes = link_map.routes(source, target)
+        routes = link_map.routes(phase.source[live], phase.target[live])
         load = np.bincount(
             routes.link_group, routes.share * sent[live][routes.flow], len(link_map.capacity_Bps)
         )
         self.loads[name] = self.loads.get(name, np.zeros(len(load))) + load
-        self._walked.append((source, target, routes))
-
-    def touched(self, busy: FloatArray) -> FloatArray:
-        """Return the busiest link on the way of any flow of a device, shape (devices,)."""
-        result = np.zeros(self.problem.network.devices)
-        for source, target, routes in self._walked:
-            worst = np.zeros(len(source))
-            np.maximum.at(worst, routes.flow, busy[routes.link_group])
-            np.maximum.at(result, source, worst)
-            np.maximum.at(result, target, worst)
-        return result
 
 
 def _ways(
@@ -244,8 +225,7 @@ def _ways(
     elif kind == "all_to_all":
         yield [exchange(groups, volume=1.0 / size, steps=1.0)], sent
     else:
-        for way in reduce_scatters(network).values():
-            yield way(network, groups), sent
+        yield from ((way(network, groups), sent) for way in reduce_scatters(network).values())
         if along := trees(network, sent):
             yield tree_all_reduce(network, groups), along
 

@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from nest_core.costs.megatron_job import JobFlags, read_job
+from nest_core.costs.megatron_job import REQUIRED, JobFlags, hidden_traffic, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
 from nest_core.documents.errors import InputError, require
 from nest_core.workload.recomputation import MODULES, by_method, spelled
 
 __all__ = ["SHARDING", "Flags", "read_flags"]
 
-_REQUIRED = {"--num-layers", "--hidden-size", "--num-attention-heads"}
-"""Beside the micro-batch: without them Megatron-LM does not start, and a text is a part only."""
 _NUMBERS = {
     "--tensor-model-parallel-size": "tp",
     "--pipeline-model-parallel-size": "pp",
@@ -71,9 +69,11 @@ _MOST_PARTS = 100_000
 
 @dataclass(slots=True)
 class Flags:
-    """What a text says: a plan's fields, the job, flags without a price, and what contradicts."""
+    """What a text says: a plan's fields, the job, which traffic hides, flags without a price, and
+    what contradicts."""
 
     job: JobFlags
+    hidden: dict[str, bool]
     fields: dict[str, Any] = field(default_factory=dict)
     unpriced: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -94,9 +94,16 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     """
     words, conditional = script_words(text)
     settings, others, unset = _told(words)
-    is_complete = "micro_batch" in settings and others.keys() >= _REQUIRED and not unset
+    stated = {
+        _SPELLED[name][2:].replace("-", "_"): str(value) for name, value in settings.items()
+    } | {flag[2:].replace("-", "_"): " ".join(values) or "True" for flag, values in others.items()}
+    is_complete = stated.keys() >= REQUIRED and not unset
     modules = others.pop(_MODULES, ())
-    flags = Flags(read_job(others, is_complete=is_complete), unpriced=unset)
+    flags = Flags(
+        read_job(others, is_complete=is_complete),
+        hidden=hidden_traffic(stated, is_complete=is_complete),
+        unpriced=unset,
+    )
     if taken := [flag for flag in conditional if flag not in flags.job.harmless]:
         flags.notes.append(f"Taken as given, though under a condition: {', '.join(taken)}.")
     _recomputation(settings, modules, flags)

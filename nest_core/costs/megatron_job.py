@@ -16,10 +16,13 @@ from dataclasses import dataclass
 
 from nest_core.documents.errors import InputError, require
 
-__all__ = ["JobFlags", "Setting", "read_job"]
+__all__ = ["REQUIRED", "JobFlags", "Setting", "hidden_traffic", "read_job", "yes"]
 
 Setting = str | int | float | bool
 Words = Mapping[str, tuple[str, ...]]
+
+REQUIRED = frozenset({"num_layers", "hidden_size", "num_attention_heads", "micro_batch_size"})
+"""Settings without which Megatron-LM does not start: a text that lacks one is a part only."""
 
 _SIZES = {
     "--num-layers": "workload.model.blocks",
@@ -144,8 +147,8 @@ _HARMLESS = re.compile(
     | moe-(deepep|hybridep)-num-sms
     | moe-router-topk-scaling-factor | moe-grouped-gemm | moe-pad-expert-input-to-capacity
     | softmax-type | glu-linear-offset | activation-func-clamp-value
-    # how sharding is switched on, read with the plan
-    | use-megatron-fsdp
+    # how sharding is switched on and what hides behind compute, read with the plan
+    | use-megatron-fsdp | no-overlap-p2p-communication
     )""",
     re.VERBOSE,
 )
@@ -209,9 +212,60 @@ def read_job(words: Words, *, is_complete: bool) -> JobFlags:
                 )
             settings[key], sources[key] = value, flag
     if is_complete:
-        experts = _UNSAID_OF_EXPERTS if "--num-experts" in words else {}
-        settings = {**_UNSAID, **experts, **settings}
+        settings = {
+            **_UNSAID,
+            **(_UNSAID_OF_EXPERTS if "--num-experts" in words else {}),
+            **settings,
+        }
     return JobFlags(settings, tuple(harmless), tuple(unpriced))
+
+
+_UNSAID_OVERLAP = {"tp_comm_overlap": "", "overlap_p2p_comm": "True", "overlap_grad_reduce": ""}
+
+
+def yes(text: str) -> bool:
+    """Return whether a switch is on."""
+    return text.strip().lower() not in ("", "0", "false", "no", "none", "null", "off")
+
+
+def hidden_traffic(settings: Mapping[str, str], *, is_complete: bool) -> dict[str, bool]:
+    """Return which classes of traffic Megatron-LM hides behind compute; without those left open.
+
+    A switch says something only where Megatron-LM heeds it: ``tp_comm_overlap`` of tensor-parallel
+    ranks that divide sequences, ``overlap_p2p_comm`` of interleaved stages, ``overlap_grad_reduce``
+    outside PyTorch's FSDP.
+
+    Parameters
+    ----------
+    settings : mapping
+        As a log's arguments or a command have them, in lower case with underscores.
+    is_complete : bool
+        Whether what is left out has its default, as in a command that starts.
+
+    Examples
+    --------
+    >>> hidden_traffic({"overlap_grad_reduce": "True"}, is_complete=False)
+    {'dp': True}
+    >>> sharded = {"tensor_model_parallel_size": "4", "sequence_parallel": "True"}
+    >>> hidden_traffic(sharded, is_complete=True)
+    {'tp': False, 'dp': False}
+    """
+    stated = {**(_UNSAID_OVERLAP if is_complete else {}), **settings}
+    on = {name for name, text in stated.items() if yes(text)}
+    if "no_overlap_p2p_communication" in on:
+        stated["overlap_p2p_comm"] = ""
+    shards = settings.get("tensor_model_parallel_size", "1") != "1" and "sequence_parallel" in on
+    virtual = any("virtual_" in name or name.endswith("layout") for name in on)
+    switches = {
+        "tp": ("tp_comm_overlap", shards),
+        "pp": ("overlap_p2p_comm", virtual),
+        "dp": ("overlap_grad_reduce", "use_torch_fsdp2" not in on),
+    }
+    return {
+        traffic: yes(stated[name])
+        for traffic, (name, heeds) in switches.items()
+        if heeds and name in stated
+    }
 
 
 def _settings(flag: str, values: tuple[str, ...], words: Words) -> Iterator[tuple[str, Setting]]:

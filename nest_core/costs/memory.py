@@ -118,8 +118,7 @@ def stage_memory(
         stash = float(order.most_held(np.tile(stage_kept, (point.pp, 1)))[s]) - activations
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
     passes = activations + stash + working + float(gathered_bytes_of[fullest])
-    stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages)
-    step = max(0.0, stepping - passes)
+    step = max(0.0, sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages) - passes)
     tensors = weights + gradients + optimizer + passes + step
     return Memory(
         weights=weights,

@@ -93,6 +93,8 @@ IDEAL_OVERLAP = Overlap("ideal", 1.0, 1.0, 1.0)
 def cost(seconds: npt.ArrayLike, cover: npt.ArrayLike, saved: float | FloatArray) -> FloatArray:
     """Return what communication costs: ``seconds`` less what it saves behind its cover."""
     seconds = np.asarray(seconds, dtype=np.float64)
-    if isinstance(saved, float) and saved == 0.0:
-        return seconds
-    return np.asarray(seconds - saved * np.minimum(seconds, cover))
+    return (
+        seconds
+        if isinstance(saved, float) and saved == 0.0
+        else np.asarray(seconds - saved * np.minimum(seconds, cover))
+    )

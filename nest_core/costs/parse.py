@@ -17,8 +17,7 @@ from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy, even_cuts
 from nest_core.costs.shell import has_flags
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import parsed_json, read_text
+from nest_core.documents import InputError, parsed_json, read_text, require
 from nest_core.workload.offload import offloading
 from nest_core.workload.recomputation import recomputation
 
@@ -60,6 +59,8 @@ class Pasted:
         Flags that change nothing in a steady iteration.
     notes : tuple of str
         What in the text contradicts the fabric, sentence by sentence; the fabric counts.
+    hidden : mapping of str to bool
+        Which classes of traffic the text hides behind compute; what it leaves open is missing.
     """
 
     plan: Plan
@@ -67,6 +68,7 @@ class Pasted:
     unpriced: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    hidden: Mapping[str, bool] = field(default_factory=dict)
 
 
 def read_plan(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Plan:
@@ -127,10 +129,10 @@ def read_pasted(text: str, layers: int, devices: int, *, whole_experts: bool = F
             tuple(flags.unpriced),
             flags.job.harmless,
             tuple(flags.notes),
+            flags.hidden,
         )
-    if text.lstrip().startswith("{"):
-        return Pasted(parse_plan(_document(text, "plan"), layers, whole_experts=whole_experts))
-    return Pasted(parse_plan(_pairs(text), layers, whole_experts=whole_experts))
+    fields = _document(text, "plan") if text.lstrip().startswith("{") else _pairs(text)
+    return Pasted(parse_plan(fields, layers, whole_experts=whole_experts))
 
 
 def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = False) -> Plan:

@@ -36,10 +36,8 @@ class PassStep:
     sent : tuple of (int, int)
         Stages between which a message starts as the step ends: producer and consumer of forward
         passes, the other way round of backward ones.
-    link_bytes : float array (link groups,)
-        What these messages put on every link group.
     sent_bytes : float array (link groups,)
-        The same since the start.
+        What messages have put on every link group since the start.
     taken_s, seconds : float
         Of this step, and since the start.
     """
@@ -47,7 +45,6 @@ class PassStep:
     number: int
     running: IntArray
     sent: tuple[tuple[int, int], ...]
-    link_bytes: FloatArray
     sent_bytes: FloatArray
     taken_s: float
     seconds: float
@@ -97,17 +94,16 @@ def pass_steps(problem: Problem, played: Timeline) -> PassSteps:
         runs = (begins <= middle) & (ends > middle)
         running = np.where(runs.any(axis=1), runs.argmax(axis=1), -1)
         over = np.argwhere((ends > middle) & (ends <= now + _SAME * played.seconds))
-        sent, here = [], np.zeros_like(loads)
+        sent, loads = [], loads.copy()
         for stage, place in over.tolist():
             boundary, forward = _sends(played, stage, place)
             if boundary in boundaries:
                 to = (stage + (1 if forward else -1)) % played.stages
                 sent.append((stage, to))
-                here += _crossed(
+                loads += _crossed(
                     problem, hops, to if forward else stage, boundaries[boundary], forward=forward
                 )
-        loads = loads + here
-        states.append(PassStep(number, running, tuple(sent), here, loads, now - before, now))
+        states.append(PassStep(number, running, tuple(sent), loads, now - before, now))
     return PassSteps(played, max(boundaries.values(), default=0.0), tuple(states))
 
 
@@ -140,9 +136,7 @@ def _sends(played: Timeline, stage: int, place: int) -> tuple[int, bool]:
     """Over which boundary a pass sends when it ends, and whether forward; -1: over none."""
     virtual, way = int(played.virtual_stage[stage, place]), int(played.way[stage, place])
     position = virtual * played.stages + stage
-    if way == 0:
-        return position, True
-    return (position - 1 if way == 1 else -1), False
+    return (position, True) if way == 0 else (position - 1 if way == 1 else -1, False)
 
 
 def _crossed(

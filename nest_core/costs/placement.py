@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nest_core.costs.layout import device_order
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import parsed_json
-from nest_core.documents.quoting import csv_text
+from nest_core.documents import InputError, csv_text, parsed_json, require
 from nest_core.network import IntArray, Network
 
 if TYPE_CHECKING:

@@ -1,10 +1,8 @@
 """Plans: what is decided, and nothing that follows from it."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from nest_core.costs.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.costs.plan_words import plan_words
@@ -201,8 +199,7 @@ def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
     if depth > blocks:
         return tuple(stage * layers // depth for stage in range(depth + 1))
     small, extra = divmod(blocks, depth)
-    inner = [1 + stage * small + min(stage, extra) for stage in range(1, depth)]
-    return (0, *inner, layers)
+    return (0, *(1 + stage * small + min(stage, extra) for stage in range(1, depth)), layers)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -228,7 +225,7 @@ class StageStrategy:
             object.__setattr__(self, "etp", self.tp)
 
     @classmethod
-    def of(cls, point: Point) -> StageStrategy:
+    def of(cls, point: Point) -> Self:
         """Return what a point has all stages do."""
         return cls(point.tp, point.sp, point.cp, point.ep, point.zero, point.etp, point.zero_group)
 
@@ -280,9 +277,11 @@ class Plan:
     @property
     def widths(self) -> tuple[int, ...]:
         """Devices of each stage of one replica, tp x cp."""
-        if not self.strategies:
-            return (self.point.tp * self.point.cp,) * self.point.pp
-        return tuple(strategy.tp * strategy.cp for strategy in self.strategies)
+        return (
+            (self.point.tp * self.point.cp,) * self.point.pp
+            if not self.strategies
+            else tuple(strategy.tp * strategy.cp for strategy in self.strategies)
+        )
 
     @property
     def ragged(self) -> bool:

@@ -6,7 +6,14 @@ from typing import Any
 from nest_core.costs.layout import seatings_among
 from nest_core.workload.offload import Offload
 
-__all__ = ["SCHEDULES_IN_WORDS", "degrees_in_words", "plan_fields", "plan_words", "schedule_words"]
+__all__ = [
+    "SCHEDULES_IN_WORDS",
+    "degrees_in_words",
+    "plan_columns",
+    "plan_fields",
+    "plan_words",
+    "schedule_words",
+]
 
 SCHEDULES_IN_WORDS = {
     "1f1b": "1F1B",
@@ -19,6 +26,24 @@ SCHEDULES_IN_WORDS = {
 }
 _DEGREES = ("dp", "tp", "devices per stage", "pp", "cp", "ep", "etp")
 _ALWAYS = ("dp", "tp", "pp")
+
+
+def plan_columns(plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a plan decides, by the names of columns; None where there is no plan.
+
+    Parameters
+    ----------
+    plan : mapping or None
+        The JSON of a plan.
+    """
+    fields = plan or {}
+    return {
+        **{name: fields.get(name) for name in ("dp", "tp", "pp", "cp", "ep")},
+        "micro_batch_sequences": fields.get("micro_batch"),
+        "zero": fields.get("zero"),
+        "recompute": fields.get("recompute"),
+        "schedule": fields.get("schedule"),
+    }
 
 
 def plan_fields(plan: Mapping[str, Any]) -> dict[str, str]:

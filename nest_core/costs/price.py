@@ -69,9 +69,11 @@ class Stage:
     def spans(self) -> str:
         """Its layers in words; of many virtual stages the first two and the last."""
         words = [f"{i} to {j - 1}" if j - i > 1 else f"{i}" for i, j in self.virtual_stages]
-        if len(words) > 3:
-            return f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} virtual stages)"
-        return ", ".join(words)
+        return (
+            f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} virtual stages)"
+            if len(words) > 3
+            else ", ".join(words)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from nest_core.costs.plan import Point, acting_zero
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.documents.kept import kept_within
 from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
-from nest_core.workload.offload import NO_OFFLOAD, Offload
-from nest_core.workload.recomputation import RECOMPUTE, method_of
+from nest_core.workload import NO_OFFLOAD, RECOMPUTE, Offload, method_of
 
 __all__ = [
     "AXES_OF_CALLS",
@@ -350,9 +349,11 @@ class Problem:
 
         A micro-batch is then no larger than the largest share of a replica.
         """
-        if self.pad_batch:
-            return (dp <= self.batch) & ((micro_batch - 1) * dp < self.batch)
-        return self.batch % (dp * micro_batch) == 0
+        return (
+            (dp <= self.batch) & ((micro_batch - 1) * dp < self.batch)
+            if self.pad_batch
+            else self.batch % (dp * micro_batch) == 0
+        )
 
     def acting_zero(self, point: Point) -> int:
         """Return the ZeRO stage whose traffic and memory a point has."""
@@ -398,13 +399,13 @@ class Problem:
 
         Other recomputations are alike in all layers, and have none.
         """
-        every = np.arange(self.layers + 1)
-        result = np.tile(every, (len(self.recomputations), 1))
+        result = np.tile(np.arange(self.layers + 1), (len(self.recomputations), 1))
         for row, name in enumerate(self.recomputations):
             method, layers = method_of(name)
             if method == "block":
-                first = np.searchsorted(self.again, self.again + layers)
-                result[row] = np.minimum(first, self.layers)
+                result[row] = np.minimum(
+                    np.searchsorted(self.again, self.again + layers), self.layers
+                )
         return result
 
     @cached_property

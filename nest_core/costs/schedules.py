@@ -66,8 +66,7 @@ def in_flight(point: Point, micro_batches: int, *, is_paired: bool = False) -> F
     """
     after = point.pp - 1 - np.arange(point.pp)
     if is_paired:
-        passes = _alone(point) + 1.0
-        return np.asarray(np.minimum(micro_batches, passes / point.interleave))
+        return np.asarray(np.minimum(micro_batches, (_alone(point) + 1.0) / point.interleave))
     if point.schedule == "gpipe":
         return np.full(point.pp, float(micro_batches))
     if point.schedule in DELAYS:
@@ -100,8 +99,7 @@ def _alone(point: Point) -> FloatArray:
 
 def deferred(point: Point, micro_batches: int) -> FloatArray:
     """Micro-batches beside those in flight that wait for W at the fullest, shape (pp,)."""
-    delay = DELAYS.get(point.schedule, 0)
-    late = delay * np.arange(point.pp, dtype=np.float64)
+    late = DELAYS.get(point.schedule, 0) * np.arange(point.pp, dtype=np.float64)
     return np.asarray(np.minimum(micro_batches - 1.0, late), dtype=np.float64)
 
 
@@ -174,8 +172,7 @@ class PassOrder:
         micro_batch, forth, back = number, np.zeros_like(number), np.zeros_like(number)
         if point.schedule == "interleaved":
             micro_batch = number // (pp * v) * pp + number % pp
-            forth = number // pp % v
-            back = v - 1 - forth
+            forth, back = number // pp % v, v - 1 - number // pp % v
         way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
         which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
         for s in range(pp):
@@ -198,8 +195,7 @@ class PassOrder:
 
     def seconds(self, pass_s: FloatArray) -> float:
         """When the last pass ends."""
-        stage = np.arange(len(pass_s))
-        last = pass_s[stage, self.virtual_stage[:, -1], self.way[:, -1]]
+        last = pass_s[np.arange(len(pass_s)), self.virtual_stage[:, -1], self.way[:, -1]]
         return float((self.starts(pass_s)[:, -1] + last).max())
 
     def most_held(self, kept_bytes: FloatArray) -> FloatArray:
@@ -249,8 +245,7 @@ def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
     orders = []
     for s in range(point.pp):
         ahead = DELAYS[point.schedule] * (point.pp - 1 - s)
-        late = DELAYS[point.schedule] * s
-        rounds = np.concatenate([number - ahead, number, number + late])
+        rounds = np.concatenate([number - ahead, number, number + DELAYS[point.schedule] * s])
         orders.append(np.lexsort((which, ways, rounds)))
     order = np.array(orders)
     return ways[order], which[order], np.zeros_like(order)
@@ -270,8 +265,7 @@ def _places(point: Point, s: int, count: int, *, is_paired: bool) -> tuple[IntAr
         ahead = min(after, count)
     turns = count - ahead
     forward = np.where(number < ahead, number, 2 * number - ahead)
-    back = np.where(number < turns, ahead + 2 * number + 1, count + number)
-    return forward, back
+    return forward, np.where(number < turns, ahead + 2 * number + 1, count + number)
 
 
 @compiled

@@ -5,10 +5,8 @@ those of the runs that parameters were fitted to, by family of accelerators and 
 ``benchmarks/validation`` writes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from nest_core.costs.plan import Plan
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
@@ -34,7 +32,7 @@ class PlanShape(NamedTuple):
     zero: int
     recompute: str
 
-    def like(self, other: PlanShape) -> bool:
+    def like(self, other: Self) -> bool:
         """Whether they differ in one field at most, and if that is a degree, by `NEAR` at most."""
         ours = (self.tp, self.pp, self.cp, self.ep)
         theirs = (other.tp, other.pp, other.cp, other.ep)

@@ -76,17 +76,21 @@ def _opened(word: str, variables: Mapping[str, str]) -> list[str]:
         return []
     filled = _filled(word, variables)
     spaced = word.startswith("--") and len(word.partition("=")[0].split()) > 1
-    if not spaced and (filled == word or not has_flags(filled)):
-        return [filled]
-    return _split(filled, comments=False)
+    return (
+        [filled]
+        if not spaced and (filled == word or not has_flags(filled))
+        else _split(filled, comments=False)
+    )
 
 
 def _filled(word: str, variables: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[3]
-        if not variables.get(name) and match[2] is not None:
-            return match[2]
-        return variables.get(name, match[0])
+        return (
+            match[2]
+            if not variables.get(name) and match[2] is not None
+            else variables.get(name, match[0])
+        )
 
     return _VARIABLE.sub(value, word)
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import kept_per_edition, preset_names
-from nest_core.hardware import Accelerator
-from nest_core.hardware.collectives import Curve, load_curve
+from nest_core.documents import InputError, kept_per_edition, preset_names, require
+from nest_core.hardware import Accelerator, Curve, load_curve
 from nest_core.network import IDEAL, IntArray, Kind, Network, Protocol
 
 __all__ = ["LINKS_ALONE", "Software", "most_nodes", "software_of"]
@@ -98,17 +96,20 @@ class Software:
             Whether the link map tells which of a node's links so many devices can use; else the
             curve does.
         """
-        if devices == 1:
-            return IDEAL
-        parts = 2 if op == "all_reduce" else 1
-        return self._regimes(op, devices, nodes, parts, meshed)
+        return (
+            IDEAL
+            if devices == 1
+            else self._regimes(op, devices, nodes, 2 if op == "all_reduce" else 1, meshed)
+        )
 
     def of_groups(self, network: Network, kind: Kind, groups: IntArray) -> tuple[Protocol, ...]:
         """Regimes of one kind of call among groups where they sit."""
         nodes, meshed = most_nodes(network, groups), network.meshed_nodes
-        if kind == "ring":
-            return self.transfers(nodes > 1, meshed=meshed)
-        return self.collectives(kind, groups.shape[1], nodes, meshed=meshed)
+        return (
+            self.transfers(nodes > 1, meshed=meshed)
+            if kind == "ring"
+            else self.collectives(kind, groups.shape[1], nodes, meshed=meshed)
+        )
 
     def of_algorithm(
         self, network: Network, op: str, groups: IntArray, *, reduces: bool = False
@@ -207,11 +208,13 @@ def _reach(curve: Curve | None) -> float:
 
     An in-network regime moves ``1 + 1/n`` of a message where a ring moves ``2 (n - 1)/n``.
     """
-    if curve is None:
-        return 1.0
-    return max(
-        max(regime.efficiency) * (2.0 if regime.algorithm == "in_network" else 1.0)
-        for regime in curve.regimes
+    return (
+        1.0
+        if curve is None
+        else max(
+            max(regime.efficiency) * (2.0 if regime.algorithm == "in_network" else 1.0)
+            for regime in curve.regimes
+        )
     )
 
 

@@ -313,8 +313,7 @@ class StageCosts(StageMemory):
         """Return `_time_totals` of stages, each of the shape of ``c``."""
         spans, rows = _as_arrays(virtual_stages, c)
         tables = _TimeTables(*(getattr(self, name) for name in _TimeTables._fields))
-        totals = _time_totals(tables, np.array(s).reshape(-1), spans, rows)
-        return totals.reshape(-1, *np.shape(c))
+        return _time_totals(tables, np.array(s).reshape(-1), spans, rows).reshape(-1, *np.shape(c))
 
     def passes(
         self, s: int, virtual_stages: Sequence[tuple[int, int]], c: int
@@ -327,10 +326,8 @@ class StageCosts(StageMemory):
         """
         i, j = np.array(virtual_stages).T
         forward = self.forward[j] - self.forward[i]
-        plain = self._each(s, i, j, 0)
-        ahead = forward + (plain - (self.computed[0, j] - self.computed[0, i])) / 2
-        back = self._each(s, i, j, c) - ahead
-        return tuple(zip(ahead.tolist(), back.tolist(), strict=True))
+        ahead = forward + (self._each(s, i, j, 0) - (self.computed[0, j] - self.computed[0, i])) / 2
+        return tuple(zip(ahead.tolist(), (self._each(s, i, j, c) - ahead).tolist(), strict=True))
 
     def _each(self, s: int, i: IntArray, j: IntArray, c: int) -> FloatArray:
         """Seconds per micro-batch of each virtual stage of a stage."""
@@ -352,8 +349,9 @@ class StageCosts(StageMemory):
         """
         within, free, hops, forward, sync_s, once = self.totals(s, virtual_stages, c)
         free_s = pace - (within - free) - hops - forward
-        hidden = np.minimum(once, np.maximum(0.0, free_s))
-        return cast(FloatArray, sync_s - self.once_saved * hidden)
+        return cast(
+            FloatArray, sync_s - self.once_saved * np.minimum(once, np.maximum(0.0, free_s))
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,18 +14,14 @@ from nest_core.costs.problem import (
     with_methods,
 )
 from nest_core.documents.kept import kept_within
-from nest_core.documents.presets import edition
-from nest_core.hardware import (
-    NARROW,
-    Accelerator,
-    backward_seconds,
-    forward_seconds,
-    least_seconds,
-)
+from nest_core.documents.presets import edition, kept_per_edition
+from nest_core.hardware import NARROW, Accelerator, backward_seconds, forward_seconds, least_seconds
 from nest_core.hardware import seconds as kernel_seconds
 from nest_core.hardware.memory_rules import PLAIN_MEMORY, MemoryRules
 from nest_core.network import Dispatch, FloatArray, Kind
 from nest_core.workload import (
+    RECOMPUTE,
+    STRATEGIES,
     Collective,
     Graph,
     Kernel,
@@ -34,11 +30,10 @@ from nest_core.workload import (
     Operator,
     Strategy,
     chain,
+    method_of,
+    sizes,
 )
-from nest_core.workload.models import sizes
 from nest_core.workload.operators import SOFTMAX_MATRICES, operators
-from nest_core.workload.recomputation import RECOMPUTE, method_of
-from nest_core.workload.strategies import STRATEGIES
 
 __all__ = [
     "call_kind",
@@ -132,10 +127,16 @@ def state_bytes(
 
 def dispatch_of(name: str, model: Model) -> Dispatch | None:
     """Where tokens are sent once only; None where a copy goes to every expert, or there is one."""
-    if name == "all_to_all" or model.experts == 1:
-        return None
-    return Dispatch(
-        model.experts, model.top_k, model.expert_groups, model.top_groups, name == "once_per_node"
+    return (
+        None
+        if name == "all_to_all" or model.experts == 1
+        else Dispatch(
+            model.experts,
+            model.top_k,
+            model.expert_groups,
+            model.top_groups,
+            name == "once_per_node",
+        )
     )
 
 
@@ -333,8 +334,7 @@ def _copies(operator: Operator, accelerator: Accelerator, precision: str) -> flo
 
 def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:
     """Kernels and collectives of a forward pass."""
-    number = sum(len(op.forward) for op in operators)
-    return number + sum(call.forward for call in collectives)
+    return sum(len(op.forward) for op in operators) + sum(call.forward for call in collectives)
 
 
 def _bound(kernels: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
@@ -379,6 +379,7 @@ def _replayed(
     return tuple(calls)
 
 
+@kept_per_edition(64)
 def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> float:
     """Forward and backward FLOP of one sequence, nothing recomputed, for MFU.
 
@@ -421,6 +422,8 @@ def mfu_convention(model: Model) -> str:
         for node in model.trace[kind].nodes
         if node.op == "attention"
     )
-    if masked and not model.window:
-        return "as Megatron-LM prints it: causal attention is half of all scores"
-    return "attention is the scores that a query sees; Megatron-LM prints half of all"
+    return (
+        "as Megatron-LM prints it: causal attention is half of all scores"
+        if masked and not model.window
+        else "attention is the scores that a query sees; Megatron-LM prints half of all"
+    )

@@ -86,8 +86,7 @@ class Timeline:
     @property
     def pass_parts_s(self) -> FloatArray:
         """The `PARTS` of every pass, shape (pp, passes, 3)."""
-        stage = np.arange(self.stages)[:, None]
-        return self.parts_s[stage, self.virtual_stage, self.way]
+        return self.parts_s[np.arange(self.stages)[:, None], self.virtual_stage, self.way]
 
     @property
     def end_s(self) -> FloatArray:
@@ -124,8 +123,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     """
     point = report.plan.point
     m = point.micro_batches(problem.batch)
-    ways = 3 if point.schedule in DELAYS else 2
-    passes = ways * point.pp * point.interleave * m
+    passes = (3 if point.schedule in DELAYS else 2) * point.pp * point.interleave * m
     require(
         passes <= MOST_PASSES,
         "the iteration",

@@ -56,9 +56,11 @@ def traffic(zero: int, state: StateBytes) -> ZeroTraffic:
         return ZeroTraffic((), between)
     if zero == 1:
         return ZeroTraffic((), (state.gradients, state.weights), between)
-    if zero == 2:
-        return ZeroTraffic((state.gradients,), (state.weights,), between)
-    return ZeroTraffic((state.gradients, state.weights, state.weights), (), between)
+    return (
+        ZeroTraffic((state.gradients,), (state.weights,), between)
+        if zero == 2
+        else ZeroTraffic((state.gradients, state.weights, state.weights), (), between)
+    )
 
 
 def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float, float]:
@@ -107,9 +109,11 @@ def gathered(zero: int, ranks: int, state: StateBytes) -> tuple[float, float]:
     """
     if ranks == 1 or zero < 2:
         return state.weights, 0.0
-    if zero == 2:
-        return state.weights + state.gradients, 0.0
-    return 2 * state.weights + state.gradients, state.weights
+    return (
+        (state.weights + state.gradients, 0.0)
+        if zero == 2
+        else (2 * state.weights + state.gradients, state.weights)
+    )
 
 
 def whole_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray:

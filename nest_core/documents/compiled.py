@@ -3,8 +3,6 @@
 What numpy would do in a dozen passes over arrays, or not at all, as one loop over their elements.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -54,9 +52,11 @@ def compiled(function: _F) -> _F:
 
 def _stamp(value: object) -> object:
     """Return what tells one edition of a module's global from another, if kernels can read it."""
-    if isinstance(value, int | float):
-        return value
-    return getattr(value, "kernel_stamp", getattr(value, "_fields", None))
+    return (
+        value
+        if isinstance(value, int | float)
+        else getattr(value, "kernel_stamp", getattr(value, "_fields", None))
+    )
 
 
 def build_mark() -> Path:

@@ -37,10 +37,7 @@ class InputError(ValueError):
             f"{shortened(field, 120)} {shortened(rule, 400)}, but is "
             f"{shortened(_shown(value), 60)}: {shortened(remedy, 1200)}."
         )
-        self.field = field
-        self.rule = rule
-        self.value = value
-        self.remedy = remedy
+        self.field, self.rule, self.value, self.remedy = field, rule, value, remedy
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
         return (type(self), (self.field, self.rule, self.value, self.remedy))

@@ -5,8 +5,6 @@ reading it may wait forever, never end, or do something. Texts are UTF-8, at mos
 `MAX_FILE_BYTES` long.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

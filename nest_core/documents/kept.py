@@ -4,8 +4,6 @@
 asked for decides, a number of them is no bound.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

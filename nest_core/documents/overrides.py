@@ -6,8 +6,6 @@ is such that `tomllib` reads it back equal: tables at the top become ``[name]``,
 lines, which sizes and shapes do not deserve.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

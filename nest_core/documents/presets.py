@@ -10,8 +10,6 @@ presets and nowhere else, unless the caller gives a folder where paths start (`n
 command line does, and Python on one's own machine; no page and no worker process of one.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os

@@ -6,8 +6,6 @@ Every place that puts a word it did not choose into one of these languages quote
 `html.escape`.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -39,9 +37,7 @@ def as_markdown(words: object) -> str:
     >>> print(as_markdown("![a rack](https://elsewhere.example/x.png), head_dim 8"))
     !\\[a rack\\](https://elsewhere.example/x.png), head_dim 8
     """
-    line = re.sub(r"\s", " ", str(words)).strip()
-    quoted = _INSIDE.sub(r"\\\g<0>", line)
-    return _AT_START.sub(_started, quoted)
+    return _AT_START.sub(_started, _INSIDE.sub(r"\\\g<0>", re.sub(r"\s", " ", str(words)).strip()))
 
 
 def _started(matches: re.Match[str]) -> str:

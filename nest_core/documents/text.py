@@ -1,8 +1,7 @@
 """Values as JSON has them, and rows as aligned text or Markdown: what results print."""
 
-from __future__ import annotations
-
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
@@ -59,7 +58,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], most: int | N
     widths = [max(map(len, column)) for column in columns]
     while most and sum(widths) + 2 * (len(widths) - 1) > most and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
-    numeric = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+    numeric = [all(re.match(r"–$|-?\d", cell) for cell in column[1:]) for column in columns]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
@@ -101,7 +100,3 @@ def truncated(text: str, most: int) -> str:
     'rail-…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _is_number(cell: str) -> bool:
-    return cell == "–" or cell[:1].isdigit() or (cell[:1] == "-" and cell[1:2].isdigit())

@@ -3,11 +3,9 @@
 Everywhere else times are seconds, sizes bytes, rates bytes per second, work FLOP.
 """
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 
 __all__ = [
@@ -16,9 +14,14 @@ __all__ = [
     "MICROSECOND",
     "NOTHING",
     "TERA",
+    "agreeing",
+    "and_others",
     "at_least_gib",
+    "at_most_percent",
     "capital",
     "ceil_gib",
+    "chance_percent",
+    "does",
     "format_days",
     "format_money",
     "format_ratio",
@@ -34,6 +37,8 @@ __all__ = [
     "microseconds",
     "parse_ratio",
     "percent",
+    "percent_beside",
+    "percent_column",
     "plural",
     "signed",
     "signed_percent",
@@ -59,6 +64,10 @@ _TIME = [
 ]
 
 _RATIO = re.compile(r"(\d+(?:\.\d+)?):1")
+
+_COUNTS = "two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen"
+_PLURAL = re.compile(rf"(?:{_COUNTS}|[2-9]|\d\d+)(?: [\w-]+)* [\w-]*[a-zA-Z]s", re.IGNORECASE)
+"""Names such as ``two planes``; a name that says no count is one thing."""
 
 NOTHING = "–"
 """Stands where a figure or a cell has no value."""
@@ -131,9 +140,11 @@ def humanise_rate(bytes_per_second: float) -> str:
 
 def humanise_seconds(seconds: float | None) -> str:
     """Seconds as ns … days with three significant digits."""
-    if seconds is None:
-        return NOTHING
-    return _scaled(seconds, _TIME) or (f"{seconds * 1e9:.3g} ns" if seconds else "0 s")
+    return (
+        NOTHING
+        if seconds is None
+        else _scaled(seconds, _TIME) or (f"{seconds * 1e9:.3g} ns" if seconds else "0 s")
+    )
 
 
 def format_ratio(ratio: float, digits: int = 3) -> str:
@@ -164,9 +175,76 @@ def percent(share: float | None) -> str:
     if share is None:
         return NOTHING
     size = 100 * abs(share)
-    if size < 5e-4:
-        return "0 %"
-    return f"{'−' if share < 0 else ''}{f'{size:,.0f}' if size >= 999.5 else f'{size:.3g}'} %"
+    return (
+        "0 %"
+        if size < 5e-4
+        else f"{'−' if share < 0 else ''}{f'{size:,.0f}' if size >= 999.5 else f'{size:.3g}'} %"
+    )
+
+
+def at_most_percent(share: float) -> str:
+    """Return a percentage of three digits that a share does not exceed, but by noise of rounding.
+
+    Examples
+    --------
+    >>> at_most_percent(0.012341), at_most_percent(0.02), at_most_percent(1e-12)
+    ('1.24 %', '2 %', '0 %')
+    """
+    size = max(share, 5e-6) if share > 1e-9 else 0.0
+    step = 10.0 ** (math.floor(math.log10(size or 1.0)) - 2)
+    return percent(step * math.ceil(size / step - 1e-9))
+
+
+def percent_beside(share: float, bound: float) -> str:
+    """Return a percentage of one decimal, of more where it else were on a bound's other side.
+
+    Examples
+    --------
+    >>> percent_beside(0.01996, 0.02), percent_beside(0.0123, 0.02), percent_beside(0.02, 0.02)
+    ('1.996 %', '1.2 %', '2.0 %')
+    """
+    fits = (
+        text
+        for text in (f"{100 * share:.{digits}f}" for digits in range(1, 18))
+        if (float(text) / 100 < bound) == (share < bound)
+    )
+    return f"{next(fits, f'{100 * share:.1f}')} %".replace("-", "−")
+
+
+def percent_column(shares: Iterable[float | None]) -> Callable[[float | None], str]:
+    """Return how the shares of one column are written, all with equal decimals.
+
+    The largest has three significant digits, the least one at least; below 5e-6 a share is 0.
+
+    Examples
+    --------
+    >>> list(map(percent_column((0.351, 0.35, None)), (0.351, 0.35, None)))
+    ['35.1 %', '35.0 %', '–']
+    >>> list(map(percent_column((-0.5, 0.00044, 0.0)), (-0.5, 0.00044, 0.0)))
+    ['−50.00 %', '0.04 %', '0.00 %']
+    """
+    sizes = [100 * abs(share) for share in shares if share and abs(share) >= 5e-6] or [100.0]
+    digits = max(0, 2 - math.floor(math.log10(max(sizes))), -math.floor(math.log10(min(sizes))))
+    return lambda share: (
+        NOTHING if share is None else f"{100 * share:z,.{digits}f} %".replace("-", "−")
+    )
+
+
+def chance_percent(chance: float) -> str:
+    """Return a chance in whole percents; one that is not certain never as 0 or 100 %.
+
+    Examples
+    --------
+    >>> chance_percent(0.623), chance_percent(0.9999), chance_percent(1.0), chance_percent(1e-4)
+    ('62 %', 'over 99 %', '100 %', 'under 1 %')
+    """
+    return (
+        "under 1 %"
+        if 0 < chance < 0.01
+        else "over 99 %"
+        if 0.99 < chance < 1
+        else f"{100 * chance:.0f} %"
+    )
 
 
 def format_money(usd: float) -> str:
@@ -174,10 +252,10 @@ def format_money(usd: float) -> str:
 
     Examples
     --------
-    >>> format_money(6_496_000), format_money(650)
-    ('$6.50 M', '$650')
+    >>> format_money(6_496_000), format_money(650), format_money(0.35)
+    ('$6.50 M', '$650', '$0.350')
     """
-    return f"${humanise(usd)}"
+    return f"${_scaled(usd, _DECIMAL) or _three_digits(usd)}".rstrip()
 
 
 def format_days(days: float) -> str:
@@ -213,6 +291,35 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
+def and_others(names: Sequence[str], noun: str = "other") -> str:
+    """Return two names, or the first and how many others there are.
+
+    Examples
+    --------
+    >>> and_others(["4:1"]), and_others(["4:1", "8:1"]), and_others(["4:1", "8:1", "16:1"])
+    ('4:1', '4:1 and 8:1', '4:1 and 2 others')
+    """
+    return join_words(names) if len(names) < 3 else f"{names[0]} and {plural(len(names) - 1, noun)}"
+
+
+def agreeing(name: str, verb: str) -> str:
+    """Return a verb as a design's name takes it, which may be a plural.
+
+    Examples
+    --------
+    >>> agreeing("two planes", "reaches"), agreeing("2:1", "takes"), agreeing("8 NICs", "is")
+    ('reach', 'takes', 'are')
+    """
+    if not _PLURAL.fullmatch(name):
+        return verb
+    return {"is": "are", "has": "have"}.get(verb) or re.sub(r"(?<=ch)es$|s$", "", verb)
+
+
+def does(name: str, verb: str) -> str:
+    """Return a design's name and what it does; see `agreeing`."""
+    return f"{name} {agreeing(name, verb)}"
+
+
 def join_words(words: Collection[str], conjunction: str = "and") -> str:
     """Return words with commas, a conjunction before the last.
 
@@ -246,9 +353,11 @@ def signed_percent(share: float, digits: int = 1) -> str:
     >>> signed_percent(0.0312), signed_percent(-0.5), signed_percent(-0.00004)
     ('+3.1 %', '−50.0 %', '0 %')
     """
-    if abs(100 * share) < 0.5 * 10**-digits:
-        return "0 %"
-    return f"{100 * share:+.{digits}f} %".replace("-", "−")
+    return (
+        "0 %"
+        if abs(100 * share) < 0.5 * 10**-digits
+        else f"{100 * share:+.{digits}f} %".replace("-", "−")
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """Fabrics as people specify them: counts, levels and link graphs."""
 
 from nest_core.fabric.checks import MAX_DEVICES, MAX_EXPLICIT_DEVICES, IntArray
-from nest_core.fabric.clos import Clos, SwitchTier
+from nest_core.fabric.clos import Clos
 from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.files import build_fabric
@@ -24,7 +24,6 @@ __all__ = [
     "IntArray",
     "Link",
     "ScaleUp",
-    "SwitchTier",
     "Tier",
     "Torus",
     "as_graph",

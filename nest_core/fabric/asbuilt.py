@@ -5,8 +5,6 @@ the uplinks that end on it (a pod's uplinks are dealt to the cores in turn, pods
 other); a failed leaf takes the NIC links that end on it and all its uplinks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -90,8 +88,7 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
     leaf_links, uplinks = _links(fabric, alive)
     if any(name in gone for name in fabric.tier_names) or fabric.kind == "rail_only":
         _check_paths(fabric, devices, leaf_links, uplinks)
-    nodes = np.unique(devices // fabric.devices_per_node)
-    first = nodes // sizing.nodes_per_unit * sizing.rails
+    first = np.unique(devices // fabric.devices_per_node) // sizing.nodes_per_unit * sizing.rails
     into_leaves = sum(
         int(leaf_links.sum(axis=1)[first + rail].sum()) for rail in range(sizing.rails)
     )
@@ -150,9 +147,12 @@ def _links(fabric: ClosPlan, alive: list[npt.NDArray[np.bool_]]) -> tuple[IntArr
     leaf_links = leaves * (fabric.nics_per_node // fabric.rails)
     if fabric.tiers == 1:
         return leaf_links, []
-    spines = np.array(sizing.spines, dtype=np.int64)
-    share = sizing.up // spines
-    reached = (alive[1].sum(axis=2) * share[:, None])[np.array(sizing.pod_of)]
+    pod_of, reached = np.array(sizing.pod_of), np.full_like(leaves, sizing.up)
+    for group in np.flatnonzero(
+        alive[1].sum(axis=(1, 2)) < fabric.planes * np.array(sizing.spines)
+    ):
+        present = alive[1][group, :, : sizing.spines[group]]
+        reached[pod_of == group] = sizing.spine_links(int(group)) @ present.T
     up = [leaves * reached]
     if fabric.tiers == 3:
         up.append(_spine_links(fabric, alive[1], alive[2]))
@@ -165,20 +165,14 @@ def _spine_links(
     """Uplinks of every pod, shape (pods, planes): those whose spine and core are both there."""
     sizing = fabric.sizing
     spine_up = np.array(sizing.spine_up, dtype=np.int64)
-    per_pod = np.array(sizing.spines, dtype=np.int64) * spine_up
     links: IntArray = spines.sum(axis=2, dtype=np.int64) * spine_up[:, None]
     if cores.all():
         return links
     top_of = np.array(sizing.top_of)
-    for top, plane, core in np.argwhere(~cores).tolist():
-        pods = np.flatnonzero(top_of == top)
-        first = np.cumsum(per_pod[pods]) - per_pod[pods]
-        for pod, start in zip(pods.tolist(), first.tolist(), strict=True):
-            ends = start + np.arange(sizing.spines[pod] + 1) * sizing.spine_up[pod]
-            # How many of the pod's uplinks below each end are dealt to this core.
-            dealt = (ends - core + sizing.cores - 1) // sizing.cores
-            lost = np.diff(dealt) * spines[pod, plane, : sizing.spines[pod]]
-            links[pod, plane] -= int(lost.sum())
+    for top in range(len(cores)):
+        pods = np.flatnonzero(top_of == top).tolist()
+        for pod, dealt in zip(pods, sizing.core_links(top), strict=True):
+            links[pod] = ((dealt @ cores[top].T).T * spines[pod, :, : len(dealt)]).sum(axis=1)
     return links
 
 

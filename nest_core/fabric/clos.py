@@ -4,8 +4,8 @@ Sizing follows NVIDIA's reference architectures (``docs/method.md``, "Sizing"): 
 ``radix/2`` ports to nodes; oversubscription removes uplinks from it, so the number of
 uplinks is the integer nearest to ``down / ratio`` and the realised ratio may differ from the
 one asked for; or, ``oversubscribe = "split_radix"``, it divides all ports anew. Spines are the
-fewest whose ports suffice and over which a leaf's uplinks spread evenly. A third tier groups
-``radix/2`` leaves into a pod.
+fewest whose ports suffice, in two tiers and under fixed routing those over which a leaf's uplinks
+spread evenly. A third tier groups ``radix/2`` leaves into a pod.
 
 All NICs of a node go to one leaf, or, wired rail by rail, NIC ``i`` goes to the leaf of rail
 ``i`` of its unit. Rail-only fabrics join the rails nowhere above the node: what crosses rails
@@ -21,23 +21,24 @@ from itertools import pairwise
 
 import numpy as np
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.schema import FabricFile
-from nest_core.documents.schema.fabric import ClosTable, IntraNodeTable
-from nest_core.documents.units import (
+from nest_core.documents import (
+    InputError,
     format_ratio,
     from_gbps_bytes,
     from_microseconds,
     gigabytes,
     humanise_rate,
     microseconds,
+    require,
 )
+from nest_core.documents.schema import FabricFile
+from nest_core.documents.schema.fabric import ClosTable, IntraNodeTable
 from nest_core.fabric.asbuilt import AsBuilt, as_built, without_failed
 from nest_core.fabric.checks import IntArray, LinkGraph
 from nest_core.fabric.clos_plan import ClosPlan
 from nest_core.fabric.fabric import Document, Fabric, SwitchPorts
 
-__all__ = ["Clos", "SwitchTier"]
+__all__ = ["Clos"]
 
 _CALLED = {
     "leaf_spine": "spine-leaf",
@@ -45,37 +46,6 @@ _CALLED = {
     "rail_optimised": "rail-optimised",
     "rail_only": "rail-only",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchTier:
-    """One switch tier, realised in whole ports, all planes together.
-
-    Parameters
-    ----------
-    name : str
-    height : int
-        1 for leaves.
-    devices_below : int
-        Devices under one full group of this tier.
-    groups : int
-        Leaves at height 1, pods at height 2 of three tiers, otherwise 1 (rail-only: one per
-        rail).
-    switches_per_group : int
-        Physical switches of this tier in one full group.
-    links_from_child : int
-        Parallel links with which one full child group (node, leaf, pod) reaches this tier.
-    oversubscription : float
-        Realised ratio, down : up, of the child's ports; 1 at height 1.
-    """
-
-    name: str
-    height: int
-    devices_below: int
-    groups: int
-    switches_per_group: int
-    links_from_child: int
-    oversubscription: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +101,10 @@ class Clos(ClosPlan):
             rails=clos.rails or 0,
             pods=clos.pods,
             oversubscribe=clos.oversubscribe,
+            spread=clos.spread,
+            nodes_per_rack=clos.nodes_per_rack or 0,
+            spine_link_Bps=from_gbps_bytes(clos.spine_link_GBps or 0.0),
+            core_link_Bps=from_gbps_bytes(clos.core_link_GBps or 0.0),
             devices_per_host=file.devices_per_host or 0,
             routing=file.routing,
             ecmp_seed=file.ecmp_seed,
@@ -155,25 +129,46 @@ class Clos(ClosPlan):
             ("rails", self.rails, None if self.kind in ("rail_optimised", "rail_only") else 1),
             ("pods", self.pods, "units"),
             ("oversubscribe", self.oversubscribe, "remove_uplinks"),
+            ("spread", self.spread, None),
+            ("nodes_per_rack", self.nodes_per_rack, 0),
+            ("spine_link_GBps", gigabytes(self.spine_link_Bps), 0.0),
+            ("core_link_GBps", gigabytes(self.core_link_Bps), 0.0),
         )
         clos |= {key: value for key, value, default in more if value != default}
         return {"clos": clos, "intra_node": self.scale_up.table()}
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Realised in whole ports, of every tier above the leaves."""
-        return tuple(tier.oversubscription for tier in self.switch_tiers[1:])
+        """Realised in whole ports of full switches, of every tier above the leaves."""
+        links, wide = self._full_links()[: self.tiers - 1], self.link_ports
+        return tuple(
+            down * wide[tier] / (up * wide[tier + 1]) for tier, (down, up) in enumerate(links)
+        )
+
+    def _full_links(self) -> list[tuple[int, int]]:
+        """Return links down and up of a full leaf, and of the spine with most of them."""
+        sizing, full, links = self.sizing, self.sizing.fullest, [(self.sizing.down, self.sizing.up)]
+        if self.tiers > 1:
+            down = -(-sizing.leaves[full] * sizing.up // sizing.spines[full])
+            links.append((down, sizing.spine_up[full]))
+        return links
 
     def realised_ratios(self) -> tuple[str, ...]:
         """Whole ports of every tier above the leaves."""
+        sizing, full = self.sizing, self.sizing.fullest
+        of_pod = np.multiply(sizing.spines, sizing.spine_up)
+        rates = [
+            f" of {humanise_rate(rate)}" if ports > 1 else ""
+            for rate, ports in zip(self.link_rates_Bps, self.link_ports, strict=True)
+        ]
+        groups = (sizing.up, self.tier_names[0]), *((up, "pod") for up in of_pod[full:])
         return tuple(
-            f"{format_ratio(above.oversubscription)}, "
-            f"{above.links_from_child:,} uplinks per {below.name if below.height == 1 else 'pod'}"
-            for below, above in pairwise(self.switch_tiers)
+            f"{format_ratio(ratio)}, {links * self.planes:,} uplinks{rate} per {below}"
+            for ratio, rate, (links, below) in zip(self.ratios, rates[1:], groups, strict=False)
         )
 
     def switch_ports(self) -> tuple[SwitchPorts, ...]:
-        """Ports of every tier's switch with the most links.
+        """Ports of every tier's switch with the most links; a faster one takes several.
 
         Examples
         --------
@@ -183,22 +178,24 @@ class Clos(ClosPlan):
         leaf 32 32 8 24
         spine 4 64 0 0
         """
-        sizing, stated = self.sizing, self.oversubscription
-        full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__, default=0)
-        ports = [(min(sizing.down, self.demand.nodes * self.demand.links), sizing.up)]
-        if self.tiers > 1:
-            spines = sizing.spines[full]
-            ports.append((sizing.leaves[full] * sizing.up // spines, sizing.spine_up[full]))
+        sizing, stated, wide = self.sizing, self.oversubscription, (*self.link_ports, 1, 1)
+        links = self._full_links()
+        links[0] = min(sizing.down, self.demand.nodes * self.demand.links), sizing.up
         if self.tiers > 2:
             tops = self.rails if self.kind == "rail_only" else 1
             ends = sum(s * up for s, up in zip(sizing.spines, sizing.spine_up, strict=True)) // tops
-            ports.append((-(-ends // sizing.cores), 0))
+            links.append((-(-ends // sizing.cores), 0))
         return tuple(
             SwitchPorts(
-                name, count, self.radix, down, up, stated[tier] if tier < len(stated) else None
+                name,
+                count,
+                self.radix,
+                down * wide[tier],
+                up * wide[tier + 1],
+                stated[tier] if tier < len(stated) else None,
             )
             for tier, (name, count, (down, up)) in enumerate(
-                zip(self.tier_names, self.as_built.switches, ports, strict=True)
+                zip(self.tier_names, self.as_built.switches, links, strict=True)
             )
         )
 
@@ -248,11 +245,6 @@ class Clos(ClosPlan):
         """What is left without the failed elements."""
         return as_built(self)
 
-    @property
-    def switch_tiers(self) -> tuple[SwitchTier, ...]:
-        """The tiers above the node, realised in whole ports and switches, nothing failed."""
-        return _tiers(self)
-
     def node_of(self) -> IntArray:
         """Node of every device, shape (devices,); numbers count failed nodes too."""
         return self.as_built.devices // self.devices_per_node
@@ -279,10 +271,6 @@ class Clos(ClosPlan):
         for above in (sizing.pod_of, sizing.top_of)[: height - 1]:
             group = np.array(above, dtype=np.int64)[group]
         return group
-
-    def nic_links(self) -> int:
-        """NIC links of one node, all planes, nothing failed."""
-        return self.nics_per_node * self.planes
 
     def leaf_links(self) -> IntArray:
         """Links of one node into each of its leaf groups, shape (groups at height 1,).
@@ -333,14 +321,19 @@ class Clos(ClosPlan):
                     graph.add_edge(
                         (self.tier_names[index], a),
                         (self.tier_names[index + 1], b),
-                        bandwidth_Bps=self.link_bandwidth_Bps,
+                        bandwidth_Bps=self.link_rates_Bps[index + 1],
                         count=int(uplinks[a]),
                         latency_s=self.hop_latency_s,
                     )
+        slowest = map(min, self.link_ports, (*self.link_ports[1:], self.link_ports[-1]))
+        radix = {
+            name: self.radix // ports for name, ports in zip(self.tier_names, slowest, strict=True)
+        }
         for node, data in graph.nodes(data=True):
             data.setdefault("role", "switch")
             if node in boxes:
-                data |= {"radix": self.radix} | ({"count": boxes[node]} if boxes[node] > 1 else {})
+                count = {"count": boxes[node]} if boxes[node] > 1 else {}
+                data |= {"radix": radix[node[0]]} | count
         return graph
 
     def _draw_nodes(self, graph: LinkGraph) -> None:
@@ -374,41 +367,3 @@ class Clos(ClosPlan):
                 )
         for node, devices in inside.items():
             self.scale_up.draw(graph, node, devices)
-
-
-def _tiers(fabric: Clos) -> tuple[SwitchTier, ...]:
-    sizing, planes, names = fabric.sizing, fabric.planes, fabric.tier_names
-    slots, separate = fabric.slots, fabric.rails if fabric.kind == "rail_only" else 1
-    within = fabric.rails if fabric.tiers == 3 and fabric.pods == "rails" else separate
-    per_leaf = min(sizing.nodes_per_unit * fabric.devices_per_node, slots) // fabric.rails
-    leaves = sizing.units * sizing.rails
-    tiers = [SwitchTier(names[0], 1, per_leaf, leaves, planes, fabric.nic_links(), 1.0)]
-    if fabric.tiers == 1:
-        return tuple(tiers)
-    full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__)
-    spines, ratio = sizing.spines[full], sizing.down / sizing.up
-    tiers.append(
-        SwitchTier(
-            names[1],
-            2,
-            min(sizing.leaves[full] * per_leaf, slots // within),
-            len(sizing.leaves),
-            spines * planes,
-            sizing.up * planes,
-            ratio,
-        )
-    )
-    if fabric.tiers == 3:
-        down, up = sizing.leaves[full] * sizing.up // spines, sizing.spine_up[full]
-        tiers.append(
-            SwitchTier(
-                names[2],
-                3,
-                slots // separate,
-                separate,
-                sizing.cores * planes,
-                spines * up * planes,
-                down / up,
-            )
-        )
-    return tuple(tiers)

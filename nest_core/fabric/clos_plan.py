@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.documents.errors import require
-from nest_core.documents.schema.fabric import Oversubscribe
+from nest_core.documents.schema.fabric import Oversubscribe, Spread
+from nest_core.documents.units import gigabytes
 from nest_core.fabric.checks import (
     Routing,
     check_devices,
@@ -19,16 +20,19 @@ from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.scale_up import Interconnect, ScaleUp
 from nest_core.fabric.sizing import Demand, Sizing, size
 
-__all__ = ["TIER_NAMES", "ClosPlan"]
+__all__ = ["ROLES", "TIER_NAMES", "ClosPlan"]
 
 Kind = Literal["leaf_spine", "fat_tree", "rail_optimised", "rail_only"]
 
-_LEAF = ("leaf", "spine", "core")
+ROLES = ("leaf", "spine", "core")
+"""What switches are called, innermost first, where nothing names them."""
+_LINK_PORTS = (1, 2, 4, 8)
+"""Lanes of a port that one link may have, as ports are broken out."""
 TIER_NAMES: dict[Kind, tuple[str, str, str]] = {
-    "leaf_spine": _LEAF,
+    "leaf_spine": ROLES,
     "fat_tree": ("edge", "aggregation", "core"),
-    "rail_optimised": _LEAF,
-    "rail_only": _LEAF,
+    "rail_optimised": ROLES,
+    "rail_only": ROLES,
 }
 
 
@@ -43,7 +47,7 @@ class ClosPlan(Fabric):
     devices : int
         Devices if nothing had failed; once built, devices present.
     devices_per_node, nics_per_node, radix : int
-        ``radix`` counts ports of one link's bandwidth, ``nic_bandwidth_Bps / planes``.
+        ``radix`` counts ports of a NIC's links, ``nic_bandwidth_Bps / planes``.
     nic_bandwidth_Bps : float
         One NIC, all planes together, one direction.
     tiers : int
@@ -78,6 +82,15 @@ class ClosPlan(Fabric):
     optics : tuple of (str, str)
         Kind of cable or optics by tier, innermost first; what is not named is as the price list
         has it. The bill reads it, no time does.
+    spread : {"even", "fewest"} or None
+        Whether a leaf reaches every spine above it with as many links, or uplinks are dealt in
+        turn to the fewest spines, which only adaptive routing uses fully. None: the fewest below
+        cores if routing is adaptive, else evenly.
+    nodes_per_rack : int
+        0: as many as power and height of a rack allow. The bill reads it.
+    spine_link_Bps, core_link_Bps : float
+        One link to a spine, and to a core, one direction: 1, 2, 4 or 8 times a NIC's link, and as
+        many ports of the radix at either end. 0: that of the links below.
     """
 
     noun = "Clos"
@@ -105,9 +118,14 @@ class ClosPlan(Fabric):
     oversubscribe: Oversubscribe = "remove_uplinks"
     devices_per_host: int = 0
     optics: tuple[tuple[str, str], ...] = ()
+    spread: Spread | None = None
+    nodes_per_rack: int = 0
+    spine_link_Bps: float = 0.0
+    core_link_Bps: float = 0.0
 
     def __post_init__(self) -> None:
         _check_figures(self)
+        _check_link_rates(self)
         _set_rails(self)
         _check_optics(self)
         _ = self.scale_up, self.sizing
@@ -124,8 +142,19 @@ class ClosPlan(Fabric):
 
     @property
     def link_bandwidth_Bps(self) -> float:
-        """One link of one plane, one direction."""
+        """One link of a NIC into one plane, one direction."""
         return self.nic_bandwidth_Bps / self.planes
+
+    @property
+    def link_rates_Bps(self) -> tuple[float, ...]:
+        """One link into every tier, one direction, innermost first."""
+        spine = self.spine_link_Bps or self.link_bandwidth_Bps
+        return (self.link_bandwidth_Bps, spine, self.core_link_Bps or spine)[: self.tiers]
+
+    @property
+    def link_ports(self) -> tuple[int, ...]:
+        """Ports of the radix that one link into every tier takes at either end."""
+        return tuple(round(rate / self.link_bandwidth_Bps) for rate in self.link_rates_Bps)
 
     @property
     def scale_up(self) -> ScaleUp:
@@ -147,6 +176,9 @@ class ClosPlan(Fabric):
             pods=self.pods,
             oversubscription=self.oversubscription,
             oversubscribe=self.oversubscribe,
+            link_ports=self.link_ports,
+            even=self.spread == "even"
+            or (self.spread is None and (self.tiers < 3 or self.routing != "adaptive")),
         )
 
     @property
@@ -196,6 +228,15 @@ def _check_figures(fabric: ClosPlan) -> None:
         f"use {fabric.nodes * fabric.devices_per_node} or change the node",
     )
     check_hosts(fabric.devices_per_host, (fabric.devices_per_node,))
+    # Ports of NICs are 1, 2, 4 or 8 lanes; or each plane has NICs of its own.
+    require(
+        fabric.planes & (fabric.planes - 1) == 0 or fabric.nics_per_node % fabric.planes == 0,
+        "clos.planes",
+        f"must divide clos.nics_per_node = {fabric.nics_per_node}, or be a power of two, "
+        "as lanes of a NIC are",
+        fabric.planes,
+        "change the planes or the NICs",
+    )
     require(
         len(fabric.oversubscription) == fabric.tiers - 1,
         "clos.oversubscription",
@@ -210,6 +251,13 @@ def _check_figures(fabric: ClosPlan) -> None:
         fabric.oversubscribe,
         "pick one of them",
     )
+    require(
+        fabric.spread != "fewest" or fabric.routing == "adaptive",
+        "clos.spread",
+        f'must be even for routing = "{fabric.routing}", which loads no links unevenly',
+        fabric.spread,
+        "use even, or adaptive routing",
+    )
     for index, ratio in enumerate(fabric.oversubscription):
         field = f"clos.oversubscription[{index}]"
         positive(field, ratio)
@@ -220,6 +268,35 @@ def _check_figures(fabric: ClosPlan) -> None:
             ratio,
             "use 1 for full bisection",
         )
+
+
+def _check_link_rates(fabric: ClosPlan) -> None:
+    """Refuse rates that no whole ports have, or that no tier is for."""
+    allowed = [fabric.link_bandwidth_Bps * ports for ports in _LINK_PORTS]
+    for tier, rate in ((1, fabric.spine_link_Bps), (2, fabric.core_link_Bps)):
+        field = f"clos.{ROLES[tier]}_link_GBps"
+        require(
+            rate == 0 or tier < fabric.tiers,
+            field,
+            f"must be absent for clos.tiers = {fabric.tiers}",
+            gigabytes(rate),
+            f"remove it or use {tier + 1} tiers",
+        )
+        require(
+            rate == 0 or any(math.isclose(rate, other) for other in allowed),
+            field,
+            "must be 1, 2, 4 or 8 times the clos.nic_bandwidth_GBps of one of the clos.planes",
+            gigabytes(rate),
+            "use " + ", ".join(f"{gigabytes(other):g}" for other in allowed) + " GB/s",
+        )
+    widest = max(fabric.link_ports)
+    require(
+        widest == 1 or fabric.radix % (2 * widest) == 0,
+        "clos.radix",
+        f"must be a multiple of {2 * widest}, for links that take {widest} ports",
+        fabric.radix,
+        "change it or the speed of the links",
+    )
 
 
 def _set_rails(fabric: ClosPlan) -> None:

@@ -7,24 +7,22 @@ dark. Group ``i`` reaches its ``t``-th other group (in ascending order) over its
 ``t m .. t m + m - 1``, router by router: the consecutive arrangement.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.documents.schema import FabricFile
-from nest_core.documents.schema.fabric import DragonflyTable, IntraNodeTable
-from nest_core.documents.units import (
+from nest_core.documents import (
     from_gbps_bytes,
     from_microseconds,
     gigabytes,
     humanise_rate,
     microseconds,
+    require,
 )
+from nest_core.documents.schema import FabricFile
+from nest_core.documents.schema.fabric import DragonflyTable, IntraNodeTable
 from nest_core.fabric.checks import (
     IntArray,
     LinkGraph,
@@ -132,7 +130,7 @@ class Dragonfly(Fabric):
     @classmethod
     def from_file(
         cls, file: FabricFile, table: DragonflyTable, node: IntraNodeTable | None
-    ) -> Dragonfly:
+    ) -> Self:
         """Return the fabric of a file's ``[dragonfly]`` and, for larger nodes, ``[intra_node]``."""
         require(
             node is not None or table.devices_per_node <= 1,
@@ -247,9 +245,11 @@ class Dragonfly(Fabric):
     @property
     def links_per_pair(self) -> int:
         """Global links between two groups, ``m``; 0 if there is one group."""
-        if self.groups == 1:
-            return 0
-        return self.routers_per_group * self.global_links_per_router // (self.groups - 1)
+        return (
+            0
+            if self.groups == 1
+            else self.routers_per_group * self.global_links_per_router // (self.groups - 1)
+        )
 
     def node_of(self) -> IntArray:
         """Node of every device, shape (devices,)."""

@@ -6,8 +6,6 @@ carry ``group``, the path of what they are drawn inside (``"rack 0/node 3"``), a
 Whether it is a fabric, `nest_core.documents.schema.checked` and `build_fabric` say.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,9 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import GB, MICROSECOND
-from nest_core.fabric.arrange import arranged, heights
+from nest_core.documents import GB, MICROSECOND, InputError, require
+from nest_core.fabric.arrange import heights
 from nest_core.fabric.checks import IntArray, LinkGraph
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.graph import node_name
@@ -31,6 +28,7 @@ __all__ = [
     "edited",
     "element_names",
     "empty_drawing",
+    "groups_of",
     "named",
     "tabled",
 ]
@@ -65,7 +63,7 @@ def empty_drawing(name: str = "My fabric") -> Drawing:
 
 
 def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
-    """Any fabric as a drawing, grouped and arranged.
+    """Any fabric as a drawing, grouped; the canvas arranges what has no place.
 
     The switches of a tier that a fabric uses as one are one element with their ``count``, as in
     `Clos.explicit`.
@@ -90,17 +88,16 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
     )
     graph = fabric.explicit()
     drawing = empty_drawing(fabric.name)
+    if fabric.assumed_inside_Bps:
+        drawing["assumed_inside_GBps"] = fabric.assumed_inside_Bps / GB
     if fabric.routed and fabric.routing != "adaptive":
         drawing["routing"] = fabric.routing
         if fabric.ecmp_seed:
             drawing["ecmp_seed"] = fabric.ecmp_seed
     names = element_names(graph, fabric)
-    groups = _groups(graph, nesting, fabric.group_names)
-    group_of = fabric.drawn_groups()
-    grouped = any(group_of.values())
+    groups = groups_of(graph, nesting, fabric)
     for node, data in graph.nodes(data=True):
-        group = group_of[names[node]] if grouped else groups[node]
-        element = {"id": names[node], "role": data["role"], "group": group}
+        element = {"id": names[node], "role": data["role"], "group": groups[node]}
         stated = {"radix": data.get("radix", 0), "count": data.get("count", 1)}
         drawing["element"].append(element | _only(stated, ("radix", "count")))
     drawing["link"] += [
@@ -113,10 +110,9 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
         }
         for a, b, data in graph.edges(data=True)
     ]
-    places = fabric.drawn_places()
-    for element, (x, y) in zip(drawing["element"], places, strict=False):
+    for element, (x, y) in zip(drawing["element"], fabric.drawn_places(), strict=False):
         element["x"], element["y"] = x * PITCH, y * PITCH
-    return drawing if places else arranged(drawing)
+    return drawing
 
 
 def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> Drawing:
@@ -151,7 +147,7 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
 
 
 def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[str, ...]]:
-    """Return the drawing with a copy of some elements at their right, and the copies' ids.
+    """Return the drawing with a copy of some elements, which have no places, and the copies' ids.
 
     Copies are linked to one another as the originals are, and to everything else that the
     originals are linked to: a second rack hangs on the same spines.
@@ -173,14 +169,11 @@ def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[s
     for entry in chosen:
         names[entry["id"]] = _free(entry["id"], taken, passed)
         taken.add(names[entry["id"]])
-    shift = _room_beside(drawing["element"], chosen, picked)
     copies = []
     for entry in chosen:
-        copy = entry | {"id": names[entry["id"]]}
+        copy = _only(entry, _KEYS["element"][:-2]) | {"id": names[entry["id"]]}
         if entry.get("group"):
             copy["group"] = groups.get(entry["group"], entry["group"])
-        if entry.get("x") is not None:
-            copy["x"] = entry["x"] + shift
         copies.append(copy)
     links = [
         link | {"a": names.get(link["a"], link["a"]), "b": names.get(link["b"], link["b"])}
@@ -189,30 +182,6 @@ def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[s
     ]
     bigger = edited(drawing, [*drawing["element"], *copies], [*drawing["link"], *links])
     return bigger, tuple(names.values())
-
-
-def _room_beside(
-    elements: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Any]], picked: set[str]
-) -> float:
-    """How far to the right a copy stands clear of what is there."""
-
-    def placed(entries: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
-        places = ((entry.get("x"), entry.get("y") or 0.0) for entry in entries)
-        return [(float(x), float(y)) for x, y in places if x is not None]
-
-    chosen_places = placed(chosen)
-    if not chosen_places:
-        return 0.0
-    (west, east), (top, low) = ((min(at), max(at)) for at in zip(*chosen_places, strict=True))
-    others = [
-        x
-        for x, y in placed(entry for entry in elements if entry["id"] not in picked)
-        if top - PITCH < y < low + PITCH
-    ]
-    shift: float = east - west + 2 * PITCH
-    if any(west + shift - PITCH < x < east + shift + PITCH for x in others):
-        shift = max(others) - west + 2 * PITCH
-    return shift
 
 
 def tabled(
@@ -318,21 +287,28 @@ def element_names(graph: LinkGraph, fabric: Fabric) -> dict[Any, str]:
     }
 
 
-def _groups(graph: LinkGraph, nesting: Sequence[IntArray], names: Sequence[str]) -> dict[Any, str]:
-    """Return the group of every element: of a device as nested, of others what their devices
-    share.
+def groups_of(graph: LinkGraph, nesting: Sequence[IntArray], fabric: Fabric) -> dict[Any, str]:
+    """Return the group of every element of a fabric's link graph: as a person drew it, else of a
+    device as nested, and of others what their devices share.
     """
+    drawn = fabric.drawn_groups()
+    if any(drawn.values()):
+        return {node: drawn[name] for node, name in element_names(graph, fabric).items()}
     inwards = [
-        (name, np.unique(blocks, return_inverse=True)[1].tolist())
-        for name, blocks in zip(names, nesting, strict=False)
+        fabric.group_labels(level)
+        or [f"{name} {block}" for block in np.unique(blocks, return_inverse=True)[1].tolist()]
+        for level, (name, blocks) in enumerate(zip(fabric.group_names, nesting, strict=False))
         if 1 < np.unique(blocks).size < blocks.size
     ]
     paths: dict[Any, tuple[str, ...]] = {}
     height = heights(graph, [node for node in graph if graph.nodes[node]["role"] == "device"])
     for node in sorted(graph, key=lambda node: height.get(node, 0)):
         below = [paths[other] for other in graph[node] if height[other] < height[node]]
-        of_device = (f"{name} {blocks[node]}" for name, blocks in reversed(inwards))
-        paths[node] = tuple(of_device) if isinstance(node, int) else _common(below)
+        paths[node] = (
+            tuple(labels[node].replace("/", "-") for labels in reversed(inwards))
+            if isinstance(node, int)
+            else _common(below)
+        )
     return {node: "/".join(path) for node, path in paths.items()}
 
 

@@ -10,14 +10,12 @@ The ports of switches, tier by tier, in whole numbers.
 Per tier the switch with the most links, nothing failed; ports of one plane, at one link's rate.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from nest_core.documents.units import format_ratio
+from nest_core.documents.units import format_ratio, gigabytes
 from nest_core.fabric.checks import LinkGraph, Routing, check_explicit_size
 
 __all__ = ["Document", "Fabric", "SwitchPorts"]
@@ -72,6 +70,8 @@ class Fabric(ABC):
     """
 
     name: str
+    assumed_inside_Bps: float = field(default=0.0, kw_only=True)
+    """Rate of its links inside nodes that its source does not state; 0: none is assumed."""
 
     noun: ClassVar[str] = "fabric"
     """What messages call one of this kind."""
@@ -123,6 +123,7 @@ class Fabric(ABC):
         """Return what `nest_core.fabric.files.build_fabric` reads back as the same fabric."""
         stated = {
             "devices_per_host": self.devices_per_host,
+            "assumed_inside_GBps": gigabytes(self.assumed_inside_Bps),
             "kind": self.kind,
             "routing": self.routing if self.routed or self.routing != "adaptive" else "",
             "ecmp_seed": self.ecmp_seed,
@@ -131,6 +132,13 @@ class Fabric(ABC):
         }
         facts = {key: value for key, value in stated.items() if value}
         return {"schema": 1, "name": self.name} | facts | self.tables()
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What its source does not state, a sentence each."""
+        rate = f"{gigabytes(self.assumed_inside_Bps):g} GB/s per device inside nodes"
+        words = (f"Assumed: {rate}, which no file states; a plan takes its accelerator's own.",)
+        return words if self.assumed_inside_Bps else ()
 
     @property
     def routing(self) -> Routing:
@@ -216,6 +224,10 @@ class Fabric(ABC):
     def group_names(self) -> tuple[str, ...]:
         """What drawings call the blocks that devices nest in, innermost first."""
         return ("node", "rack", "pod", "hall")
+
+    def group_labels(self, level: int) -> tuple[str, ...]:
+        """Name the block of every device at a level, where its file does; else none."""
+        return ()
 
     def drawn_groups(self) -> Mapping[str, str]:
         """Return the group of every element by its id, where a person drew it."""

@@ -1,11 +1,11 @@
 """Fabrics from the checked tables of a file: the registry of kinds, and one fabric of one file."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from nest_core.documents.errors import require
+from nest_core.documents import from_gbps_bytes, require
 from nest_core.documents.schema import FabricFile, add_kind
 from nest_core.fabric.clos import Clos
 from nest_core.fabric.dragonfly import Dragonfly
@@ -100,39 +100,44 @@ def build_fabric(file: FabricFile) -> Fabric:
             "present",
             "remove it or change the kind",
         )
-    require(
-        not file.ecmp_seed or file.routing == "ecmp",
-        "ecmp_seed",
-        'must be absent or 0 unless routing is "ecmp"',
-        file.ecmp_seed,
-        "remove it",
-    )
-    require(
-        not file.missing or kind.missing,
-        "missing",
-        f'must be empty for kind = "{file.kind}"',
-        file.missing,
-        "leave the elements out of the tables",
-    )
-    require(
-        file.devices_per_host is None or kind.hosts,
-        "devices_per_host",
-        f'must be absent for kind = "{file.kind}"',
-        file.devices_per_host,
-        "leave it out: hosts follow from the nodes",
-    )
-    require(
-        not file.optics or kind.optics,
-        "optics",
-        f'must be absent for kind = "{file.kind}"',
-        ", ".join(file.optics),
-        "name a kind for all tiers in the price list (cabling.media)",
-    )
-    require(
-        file.routing != "ecmp" or kind.routed,
-        "routing",
-        f'must be adaptive or shortest_path for kind = "{file.kind}"',
-        "ecmp",
-        "hashing needs single links: describe the fabric as a Clos or a graph",
-    )
-    return kind.read(file, *(getattr(file, name) for name in (*kind.tables, *kind.optional)))
+    for rule in (
+        (
+            not file.ecmp_seed or file.routing == "ecmp",
+            "ecmp_seed",
+            'must be absent or 0 unless routing is "ecmp"',
+            file.ecmp_seed,
+            "remove it",
+        ),
+        (
+            not file.missing or kind.missing,
+            "missing",
+            f'must be empty for kind = "{file.kind}"',
+            file.missing,
+            "leave the elements out of the tables",
+        ),
+        (
+            file.devices_per_host is None or kind.hosts,
+            "devices_per_host",
+            f'must be absent for kind = "{file.kind}"',
+            file.devices_per_host,
+            "leave it out: hosts follow from the nodes",
+        ),
+        (
+            not file.optics or kind.optics,
+            "optics",
+            f'must be absent for kind = "{file.kind}"',
+            ", ".join(file.optics),
+            "name a kind for all tiers in the price list (cabling.media)",
+        ),
+        (
+            file.routing != "ecmp" or kind.routed,
+            "routing",
+            f'must be adaptive or shortest_path for kind = "{file.kind}"',
+            "ecmp",
+            "hashing needs single links: describe the fabric as a Clos or a graph",
+        ),
+    ):
+        require(*rule)
+    fabric = kind.read(file, *(getattr(file, name) for name in (*kind.tables, *kind.optional)))
+    assumed = file.assumed_inside_GBps
+    return replace(fabric, assumed_inside_Bps=from_gbps_bytes(assumed)) if assumed else fabric

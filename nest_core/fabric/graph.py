@@ -1,16 +1,20 @@
 """Fabrics drawn element by element: devices, NICs, switches and the links between them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import (
+    InputError,
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    microseconds,
+    require,
+)
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import ElementTable, LinkTable
-from nest_core.documents.units import from_gbps_bytes, from_microseconds, gigabytes, microseconds
 from nest_core.fabric.arrange import hops
 from nest_core.fabric.checks import (
     MAX_EXPLICIT_DEVICES,
@@ -106,7 +110,7 @@ class GraphFabric(Fabric):
     @classmethod
     def from_file(
         cls, file: FabricFile, elements: list[ElementTable], links: list[LinkTable] | None
-    ) -> GraphFabric:
+    ) -> Self:
         """Return the fabric of a file's elements and links."""
         return cls(
             file.name,
@@ -185,6 +189,15 @@ class GraphFabric(Fabric):
             for name, number in count.items()
         ]
         return f"Drawn: {', '.join(parts)}."
+
+    def group_labels(self, level: int) -> tuple[str, ...]:
+        """Name the innermost group of every device, where it is drawn in one."""
+        groups = tuple(
+            element.group.rpartition("/")[2]
+            for element in self.elements
+            if element.role == "device"
+        )
+        return groups if all(groups) and not level else ()
 
     def drawn_groups(self) -> dict[str, str]:
         """Return what every element is drawn inside."""

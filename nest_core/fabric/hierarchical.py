@@ -7,26 +7,25 @@ devices below (``uplink_per = "device"``, as NICs are) or by the whole child gro
 over, so every tier says which.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.schema import FabricFile, LevelTable
-from nest_core.documents.units import (
+from nest_core.documents import (
+    InputError,
     from_gbps_bytes,
     from_microseconds,
     gigabytes,
     humanise_rate,
     microseconds,
     plural,
+    require,
 )
+from nest_core.documents.schema import FabricFile, LevelTable
 from nest_core.fabric.checks import (
     IntArray,
     LinkGraph,
@@ -62,6 +61,8 @@ class Tier:
         Down : up; divides the uplink.
     group_sizes : tuple of int
         Children of every group in order, where groups differ; empty where they are equal.
+    names : tuple of str
+        What every group is called, in order; empty: by the tier's name and a number.
     """
 
     name: str
@@ -71,13 +72,14 @@ class Tier:
     uplink_per: Literal["device", "child"] = "device"
     oversubscription: float = 1.0
     group_sizes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.group_sizes and self.group_size == 0:
             object.__setattr__(self, "group_size", max(self.group_sizes))
 
     @classmethod
-    def from_table(cls, index: int, level: LevelTable) -> Tier:
+    def from_table(cls, index: int, level: LevelTable) -> Self:
         """Return the tier of one ``[[level]]``."""
         if (level.group_size is None) == (level.group_sizes is None):
             both = level.group_size is not None
@@ -97,6 +99,7 @@ class Tier:
             uplink_per=level.uplink_per,
             oversubscription=level.oversubscription,
             group_sizes=tuple(level.group_sizes or ()),
+            names=tuple(level.names),
         )
 
     @property
@@ -110,6 +113,7 @@ class Tier:
         return {
             "name": self.name,
             **({"group_sizes": sizes} if sizes else {"group_size": self.group_size}),
+            **({"names": list(self.names)} if self.names else {}),
             "uplink_per": self.uplink_per,
             "bandwidth_GBps": gigabytes(self.bandwidth_Bps),
             "oversubscription": self.oversubscription,
@@ -171,11 +175,18 @@ class Hierarchical(Fabric):
                     f"{len(tier.group_sizes)} entries",
                     "change the list or the level above",
                 )
+            require(
+                len(tier.names) in (0, groups),
+                f"level[{index}].names",
+                f"must name every group, {groups} of them",
+                f"{len(tier.names)} names",
+                "change the list",
+            )
             groups = sum(tier.group_sizes) if tier.group_sizes else groups * tier.group_size
             check_devices("level", groups)
 
     @classmethod
-    def from_file(cls, file: FabricFile, levels: list[LevelTable]) -> Hierarchical:
+    def from_file(cls, file: FabricFile, levels: list[LevelTable]) -> Self:
         """Return the fabric of a file's levels."""
         tiers = tuple(Tier.from_table(index, level) for index, level in enumerate(levels))
         return cls(file.name, tiers, tuple(file.missing), file.devices_per_host or 0, file.routing)
@@ -221,6 +232,11 @@ class Hierarchical(Fabric):
         """Those of its levels."""
         return tuple(tier.name for tier in self.tiers)
 
+    def group_labels(self, level: int) -> tuple[str, ...]:
+        """Name the group of every device at a level, where its file does."""
+        names = self.tiers[level].names
+        return tuple(names[at] for at in self.group_of(level).tolist()) if names else ()
+
     @property
     def groups(self) -> tuple[int, ...]:
         """Groups of every level, innermost first, failed ones counted."""
@@ -244,9 +260,11 @@ class Hierarchical(Fabric):
 
     def host_of(self) -> IntArray:
         """Host of every device, shape (devices,); numbers count failed ones too."""
-        if not self.devices_per_host:
-            return self.group_of(0)
-        return np.asarray(_present(self) // self.devices_per_host)
+        return (
+            np.asarray(_present(self) // self.devices_per_host)
+            if self.devices_per_host
+            else self.group_of(0)
+        )
 
     def uplinks(self, level: int) -> IntArray:
         """Uplinks of every child into its group at a level, shape (children at ``level``,).
@@ -321,8 +339,7 @@ class Hierarchical(Fabric):
         ]
         if not isinstance(owner, int):
             levels = [level]
-        first = min(levels)
-        nic = ("nic", first, owner if isinstance(owner, int) else owner[-1])
+        nic = ("nic", min(levels), owner if isinstance(owner, int) else owner[-1])
         if nic not in graph:
             graph.add_node(nic, role="nic")
             rate = sum(self.tiers[index].link_bandwidth_Bps for index in levels)

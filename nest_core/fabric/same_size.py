@@ -67,6 +67,10 @@ class Size:
         One link and the switch behind it.
     intra_bandwidth_Bps, intra_latency_s, interconnect
         The node, as in `ScaleUp`.
+    rails, devices_per_host : int
+        As in `Clos`; 0: as usual.
+    spine_link_Bps, core_link_Bps : float
+        As in `Clos`, of those that have such tiers.
     """
 
     devices: int
@@ -78,6 +82,10 @@ class Size:
     intra_bandwidth_Bps: float = 450e9
     intra_latency_s: float = 0.5e-6
     interconnect: Interconnect = "switch"
+    rails: int = 0
+    devices_per_host: int = 0
+    spine_link_Bps: float = 0.0
+    core_link_Bps: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -133,33 +141,24 @@ def size_of(fabric: Fabric) -> Size:
     )
 
 
-@size_of.register
-def _(fabric: Clos) -> Size:
+@size_of.register(Clos)
+@size_of.register(Dragonfly)
+def _(fabric: Clos | Dragonfly) -> Size:
+    planes = fabric.planes if isinstance(fabric, Clos) else 1
     return Size(
         fabric.devices,
         fabric.devices_per_node,
         fabric.nics_per_node,
         fabric.nic_bandwidth_Bps,
-        max(2, fabric.radix // fabric.planes),
+        max(2, fabric.radix // planes),
         fabric.hop_latency_s,
         fabric.intra_bandwidth_Bps,
         fabric.intra_latency_s,
         fabric.interconnect,
-    )
-
-
-@size_of.register
-def _(fabric: Dragonfly) -> Size:
-    return Size(
-        fabric.devices,
-        fabric.devices_per_node,
-        fabric.nics_per_node,
-        fabric.nic_bandwidth_Bps,
-        fabric.radix,
-        fabric.hop_latency_s,
-        fabric.intra_bandwidth_Bps,
-        fabric.intra_latency_s,
-        fabric.interconnect,
+        fabric.rails if isinstance(fabric, Clos) and fabric.rails > 1 else 0,
+        fabric.devices_per_host if isinstance(fabric, Clos) else 0,
+        fabric.spine_link_Bps if isinstance(fabric, Clos) else 0.0,
+        fabric.core_link_Bps if isinstance(fabric, Clos) else 0.0,
     )
 
 
@@ -212,7 +211,11 @@ def with_scale_up(size: Size, devices_per_node: int) -> Size:
         "take a number of devices that it divides",
     )
     return replace(
-        size, devices_per_node=devices_per_node, nics_per_node=nics // size.devices_per_node
+        size,
+        devices_per_node=devices_per_node,
+        nics_per_node=nics // size.devices_per_node,
+        rails=0,
+        devices_per_host=0,
     )
 
 
@@ -249,6 +252,10 @@ def _in_tiers(word: str, size: Size, shape: FabricShape, tiers: int) -> Clos:
         intra_latency_s=size.intra_latency_s,
         interconnect=size.interconnect,
         planes=planes,
+        rails=size.rails if kind.startswith("rail") else 0,
+        devices_per_host=size.devices_per_host,
+        spine_link_Bps=size.spine_link_Bps if tiers > 1 else 0.0,
+        core_link_Bps=size.core_link_Bps if tiers > 2 else 0.0,
     )
 
 
@@ -296,8 +303,7 @@ def _dragonfly(size: Size) -> Dragonfly:
             h = min(ports, free)
             if h < 1 or a * h < groups - 1:
                 continue
-            score = min(_GOOD, _share(ports, a, h, groups))
-            rank = (-score, groups == 1, routers)
+            rank = (-min(_GOOD, _share(ports, a, h, groups)), groups == 1, routers)
             if best is None or rank < best[0]:
                 global_ports = free if groups == 1 or free - h <= _SPARE_PORTS else h
                 best = (rank, (a, nodes, global_ports, groups))
@@ -334,8 +340,7 @@ def _share(ports: int, a: int, h: int, groups: int) -> float:
     """
     if groups == 1:
         return min(1.0, (a - 1) / ports) if a > 1 else 1.0
-    lit = a * h // (groups - 1) * (groups - 1)
-    return min(1.0, lit / (a * ports), (a - 1) / (2 * ports))
+    return min(1.0, (a * h // (groups - 1) * (groups - 1)) / (a * ports), (a - 1) / (2 * ports))
 
 
 def _divisors(number: int) -> list[int]:

@@ -6,14 +6,11 @@ over two neighbours, a hybrid cube mesh over the six NVLinks of each V100 of a D
 (NVIDIA, "DGX-1 With Tesla V100 System Architecture", WP-08437, figure 4).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-from nest_core.documents.errors import require
-from nest_core.documents.units import gigabytes, microseconds
+from nest_core.documents import gigabytes, microseconds, require
 from nest_core.fabric.checks import LinkGraph, positive, whole
 
 __all__ = ["Interconnect", "ScaleUp"]
@@ -85,8 +82,7 @@ class ScaleUp:
             return [(a, b, share * count / _CUBE_LINKS) for a, b, count in _CUBE_MESH]
         if self.interconnect == "mesh" or last == 1:
             return [(a, b, share / last) for a, b in combinations(range(self.devices), 2)]
-        ring = [(slot, slot + 1, share / 2) for slot in range(last)]
-        return [*ring, (0, last, share / 2)]
+        return [*[(slot, slot + 1, share / 2) for slot in range(last)], (0, last, share / 2)]
 
     def draw(self, graph: LinkGraph, node: int, devices: dict[int, int]) -> None:
         """Add one node's inside to a link graph.

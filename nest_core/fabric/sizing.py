@@ -11,9 +11,17 @@ One plane is sized; the others are equal to it.
 Oversubscription has two meanings. ``"remove_uplinks"`` keeps half of a switch's ports down and
 removes uplinks; ``"split_radix"`` divides all ports anew, ``floor(radix o / (o + 1))`` of them
 down, so that leaves and pods hold more and there are fewer of them.
+
+Ports are those of NICs' links; a faster link to a spine or a core takes several at either end, and
+the ratio is of what links carry.
+
+Uplinks of a leaf are spread evenly over the spines above it, or dealt in turn, leaves one after
+the other: the fewest spines then do, and links of a leaf to them differ by one at most. What pods
+send to cores is always dealt.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -45,6 +53,10 @@ class Demand:
     oversubscription : tuple of float
     oversubscribe : {"remove_uplinks", "split_radix"}
         Whether a ratio removes uplinks from half a switch, or divides its ports anew.
+    even : bool
+        Whether every leaf reaches every spine above it with as many links.
+    link_ports : tuple of int
+        Ports that one link into every tier takes at either end, innermost first.
     """
 
     nodes: int
@@ -56,6 +68,8 @@ class Demand:
     pods: Literal["units", "rails"]
     oversubscription: tuple[float, ...]
     oversubscribe: Oversubscribe = "remove_uplinks"
+    even: bool = True
+    link_ports: tuple[int, ...] = (1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,28 @@ class Sizing:
     top_of: tuple[int, ...] = ()
     cores: int = 0
 
+    @property
+    def fullest(self) -> int:
+        """The group at height 2 with the most leaves; 0 in one tier."""
+        return max(range(len(self.leaves)), key=self.leaves.__getitem__, default=0)
+
+    def spine_links(self, group: int) -> IntArray:
+        """Return links between leaves and spines of a group, shape (leaves, spines).
+
+        Examples
+        --------
+        >>> Sizing(1, 3, 1, 4, 4, leaves=(3,), spines=(3,)).spine_links(0).tolist()
+        [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
+        """
+        return _dealt([self.up] * self.leaves[group], self.spines[group])
+
+    def core_links(self, top: int) -> list[IntArray]:
+        """Return links between spines and cores under one top, per pod, (spines, cores)."""
+        pods = [pod for pod, above in enumerate(self.top_of) if above == top]
+        ends = [up for pod in pods for up in [self.spine_up[pod]] * self.spines[pod]]
+        last = np.cumsum([self.spines[pod] for pod in pods])
+        return np.split(_dealt(ends, self.cores), last[:-1])
+
 
 @lru_cache(maxsize=64)
 def size(demand: Demand) -> Sizing:
@@ -125,24 +161,27 @@ def size(demand: Demand) -> Sizing:
         )
     units = -(-demand.nodes // per_unit)
     down = per_unit * links
-    up = _up_ports(demand, 0, down)
-    if demand.tiers == 2:
-        return _two(demand, per_unit, units, down, up)
-    return _three(demand, per_unit, units, down, up)
+    up = _uplinks(demand, 0, down)
+    return (
+        _two(demand, per_unit, units, down, up)
+        if demand.tiers == 2
+        else _three(demand, per_unit, units, down, up)
+    )
 
 
 def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizing:
-    radix, rails = demand.radix, demand.rails
-    leaves = units if demand.rail_only else units * rails
+    radix, rails, wide = demand.radix, demand.rails, demand.link_ports[1]
+    leaves, ports = units if demand.rail_only else units * rails, radix // wide
     require(
-        leaves <= radix,
+        leaves <= ports,
         "clos.tiers",
-        f"must be more than 2, because {leaves} leaves exceed radix {radix}",
+        f"must be more than 2, because {leaves} leaves exceed radix {radix}"
+        + (f" over the {wide} ports of a link" if wide > 1 else ""),
         2,
         "use 3 tiers, a larger radix or fewer devices",
     )
     groups = rails if demand.rail_only else 1
-    spines = _spread(up, -(-leaves * up // radix))
+    spines = _spines(demand, leaves * up, up, ports)
     leaf = np.arange(units * rails)
     return Sizing(
         per_unit,
@@ -158,7 +197,8 @@ def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizin
 
 
 def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizing:
-    radix, rails, most = demand.radix, demand.rails, down_ports(demand, 1)
+    _, wide, wider = demand.link_ports
+    rails, most, radix = demand.rails, down_ports(demand, 1) // wide, demand.radix // wider
     unit, rail = np.divmod(np.arange(units * rails), rails)
     by_rail = demand.rail_only or demand.pods == "rails"
     if by_rail:
@@ -184,11 +224,11 @@ def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Siz
         "use a larger radix or fewer devices",
     )
     leaves = np.bincount(pod_of, minlength=pods)
-    spines = tuple(_spread(up, -(-int(count) * up // most)) for count in leaves)
+    spines = tuple(_spines(demand, int(count) * up, up, most) for count in leaves)
     spine_down = [
         int(count) * up // switches for count, switches in zip(leaves, spines, strict=True)
     ]
-    spine_up = tuple(_up_ports(demand, 1, ports) for ports in spine_down)
+    spine_up = tuple(_uplinks(demand, 1, links * wide) for links in spine_down)
     total = sum(count * ports for count, ports in zip(spines, spine_up, strict=True))
     return Sizing(
         per_unit,
@@ -217,23 +257,36 @@ def down_ports(demand: Demand, tier: int) -> int:
     if demand.oversubscribe == "remove_uplinks":
         return radix // 2
     # A ratio written in decimals may miss a whole port by its last digit.
-    return max(1, min(radix - 1, math.floor(radix * ratio / (ratio + 1) + 1e-6)))
+    split = math.floor(radix * ratio / (ratio + 1) + 1e-6)
+    return min(radix - demand.link_ports[tier + 1], split)
 
 
-def _up_ports(demand: Demand, tier: int, down: int) -> int:
-    """Return the whole number of uplinks nearest to ``down / ratio``, at least one.
+def _uplinks(demand: Demand, tier: int, down: int) -> int:
+    """Return the whole number of uplinks that carry nearest to ``down / ratio``, at least one.
 
     A switch that divides its ports anew and has all its downlinks uses all the others, but not
     more than it has down.
     """
-    if demand.oversubscribe == "split_radix" and down == down_ports(demand, tier):
-        return min(down, demand.radix - down)
-    return max(1, math.floor(down / demand.oversubscription[tier] + 0.5))
+    wide, free = demand.link_ports[tier + 1], demand.radix - down
+    is_split = demand.oversubscribe == "split_radix" and down == down_ports(demand, tier)
+    ports = min(down, free) if is_split else down / demand.oversubscription[tier]
+    return min(free // wide, max(1, math.floor(ports / wide + 0.5)))
 
 
-def _spread(up: int, lowest: int) -> int:
-    """Return the fewest switches, at least ``lowest``, that share a leaf's uplinks evenly."""
-    return next(count for count in range(lowest, up + 1) if up % count == 0)
+def _spines(demand: Demand, ends: int, up: int, ports: int) -> int:
+    """Return the fewest switches with ports for all ends of uplinks.
+
+    Spread evenly, they share the uplinks of one leaf; below cores they have as many links down
+    each, so that their own uplinks are whole.
+    """
+    shared = up if demand.even else ends if demand.tiers == 3 else 0
+    return next(count for count in range(-(-ends // ports), ends + 1) if shared % count == 0)
+
+
+def _dealt(links: Sequence[int], switches: int) -> IntArray:
+    """Return links to switches that are dealt in turn, shape (len(links), switches)."""
+    dealt = (np.cumsum(links)[:, None] + np.arange(switches)[::-1]) // switches
+    return np.diff(dealt, axis=0, prepend=0)
 
 
 def _plain(numbers: IntArray) -> tuple[int, ...]:

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import require
-from nest_core.documents.units import from_gbps_bytes, from_microseconds
-from nest_core.fabric.arrange import arranged
+from nest_core.documents import from_gbps_bytes, from_microseconds, require
 from nest_core.fabric.checks import positive, whole
 from nest_core.fabric.clos import Clos
 from nest_core.fabric.clos_plan import Kind
@@ -108,22 +106,15 @@ def added(drawing: Drawing, part: TemplatePart) -> Drawing:
     ids = _beyond(entry["id"] for entry in elements)
     steps = _beyond(step for entry in elements for step in (entry.get("group") or "").split("/"))
     paths = {entry.get("group", "") for entry in piece["element"]} - {""}
-    shift, wide = _right_of(elements), _right_of(piece["element"])
-    for copy in range(part.copies):
+    for _ in range(part.copies):
         names = _numbered_on((entry["id"] for entry in piece["element"]), ids)
         (group,) = _numbered_on([f"{word} 0"], steps).values()
         inner = _numbered_on(sorted({step for path in paths for step in path.split("/")}), steps)
         for entry in piece["element"]:
             path = [inner[step] for step in entry.get("group", "").split("/") if step]
-            new = {
-                "id": names[entry["id"]],
-                "group": "/".join([group, *path]),
-                "x": entry["x"] + shift + copy * wide,
-            }
-            elements.append(entry | new)
+            elements.append(entry | {"id": names[entry["id"]], "group": "/".join([group, *path])})
         links += [link | {"a": names[link["a"]], "b": names[link["b"]]} for link in piece["link"]]
-    larger = edited(drawing, elements, links)
-    return larger if drawing["element"] else arranged(larger)
+    return edited(drawing, elements, links)
 
 
 def with_spines(
@@ -161,7 +152,7 @@ def with_spines(
     (name,) = _numbered_on([f"{_word(word)} 0"], taken).values()
     places = [entry for entry in drawing["element"] if entry["id"] in below]
     spine: dict[str, Any] = {"id": name, "role": "switch", "count": switches}
-    if all("x" in entry for entry in places):
+    if all(entry.get("x") is not None for entry in places):
         spine["x"] = sum(entry["x"] for entry in places) / len(places)
         spine["y"] = min(entry["y"] for entry in places) - GAP
     links = [
@@ -193,11 +184,6 @@ def _clos(part: TemplatePart) -> Clos:
         intra_bandwidth_Bps=from_gbps_bytes(part.inside_GBps),
         intra_latency_s=from_microseconds(0.5),
     )
-
-
-def _right_of(elements: Iterable[Mapping[str, Any]]) -> float:
-    """Where the next copy begins."""
-    return max((entry["x"] + GAP for entry in elements if entry.get("x") is not None), default=0.0)
 
 
 def _word(text: str) -> str:

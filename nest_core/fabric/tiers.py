@@ -21,7 +21,7 @@ from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.checks import positive
 from nest_core.fabric.drawing import Drawing, edited
 
-__all__ = ["DrawnTier", "open_switches", "oversubscribed", "tiers_of", "unlinked"]
+__all__ = ["DrawnTier", "cut_off", "open_switches", "oversubscribed", "tiers_of", "unlinked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,23 @@ def unlinked(drawing: Mapping[str, Any]) -> tuple[str, ...]:
     linked = {link.get(end) for link in drawing["link"] for end in ("a", "b")}
     ids = [entry.get("id") for entry in drawing["element"]]
     return tuple(str(name) for name in ids if name not in linked) if len(ids) > 1 else ()
+
+
+def cut_off(drawing: Drawing) -> tuple[str, ...]:
+    """Ids of elements from which no path leads to where most devices are, as drawn.
+
+    Nothing where no two devices hang together, as in a drawing that was just begun.
+    """
+    devices = {entry["id"] for entry in drawing["element"] if entry.get("role") == "device"}
+    ends = ((link.get("a"), link.get("b")) for link in drawing["link"])
+    graph = nx.Graph(pair for pair in ends if all(pair))
+    graph.add_nodes_from(entry["id"] for entry in drawing["element"])
+    most = max(nx.connected_components(graph), key=lambda part: len(part & devices), default=set())
+    return (
+        tuple(entry["id"] for entry in drawing["element"] if entry["id"] not in most)
+        if len(most & devices) > 1 and devices - most
+        else ()
+    )
 
 
 def tiers_of(drawing: Drawing) -> tuple[DrawnTier, ...]:
@@ -145,13 +162,20 @@ def oversubscribed(drawing: Drawing, switches: Collection[str], ratio: float) ->
             name,
             "choose a tier",
         )
-        down = _rate(drawing, heights.down[name])
-        present = sum(_count(drawing, at) for at in up)
-        wanted = max(1, math.floor(down * present / (_rate(drawing, up) * ratio) + 0.5))
+        wanted = max(
+            1,
+            math.floor(
+                _rate(drawing, heights.down[name])
+                * sum(_count(drawing, at) for at in up)
+                / (_rate(drawing, up) * ratio)
+                + 0.5
+            ),
+        )
         for at, count in zip(up, _shared(wanted, [_count(drawing, at) for at in up]), strict=True):
             links[at]["count"] = count
-    wired = [link for link in links if link.get("count", 1) > 0]
-    changed = edited(drawing, drawing["element"], wired)
+    changed = edited(
+        drawing, drawing["element"], [link for link in links if link.get("count", 1) > 0]
+    )
     _check_ports(changed, switches)
     return changed
 

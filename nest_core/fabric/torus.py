@@ -7,24 +7,22 @@ Interconnection Topologies" (IEEE TPDS 2015), which TPU v4 offers (Jouppi et al.
 All links are then equivalent, and none of the three directions is a bottleneck.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.documents.schema import FabricFile
-from nest_core.documents.schema.fabric import TorusTable
-from nest_core.documents.units import (
+from nest_core.documents import (
     from_gbps_bytes,
     from_microseconds,
     gigabytes,
     humanise_rate,
     microseconds,
+    require,
 )
+from nest_core.documents.schema import FabricFile
+from nest_core.documents.schema.fabric import TorusTable
 from nest_core.fabric.checks import (
     IntArray,
     LinkGraph,
@@ -161,7 +159,7 @@ class Torus(Fabric):
         )
 
     @classmethod
-    def from_file(cls, file: FabricFile, table: TorusTable) -> Torus:
+    def from_file(cls, file: FabricFile, table: TorusTable) -> Self:
         """Return the fabric of a file's ``[torus]``."""
         return cls(
             file.name,

@@ -13,10 +13,9 @@ measures 45). v5p is the book's.
 
 from typing import Literal
 
-from nest_core.documents.errors import require
+from nest_core.documents import from_gbps_bytes, from_microseconds, require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import TpuSliceTable
-from nest_core.documents.units import from_gbps_bytes, from_microseconds
 from nest_core.fabric.checks import Routing, whole
 from nest_core.fabric.torus import Torus
 

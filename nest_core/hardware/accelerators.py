@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from nest_core.documents import TERA, from_gbps_bytes, from_gib, load_toml, named_file
+from nest_core.documents import (
+    TERA,
+    from_gbps_bytes,
+    from_gib,
+    kept_per_edition,
+    load_toml,
+    named_file,
+)
 from nest_core.documents.schema import AcceleratorFile, checked
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.families import NARROW, Family, load_family
@@ -48,6 +55,12 @@ class Accelerator:
         ``presets/collectives``, or measured on one's own cluster; empty: links as they are.
     profile : Profile or None
         Measured times, which go before the estimate where a kernel has one.
+    scale_up_Bps : float
+        What all links of a device inside its node carry one way; 0 if unknown. Counts where a
+        fabric does not state it.
+    scale_up_devices : int
+        The most that are sold as one scale-up domain (HGX and DGX boards, NVL72 racks, a Trainium
+        UltraServer; recalled); 0: no limit is known.
     links_reach, network_reach : float
         Of what the curves say that its own links and ports between nodes carry.
     """
@@ -70,6 +83,8 @@ class Accelerator:
     links_reach: float = 1.0
     network_reach: float = 1.0
     communicator_bytes: float = 0.0
+    scale_up_Bps: float = 0.0
+    scale_up_devices: int = 0
 
     def peak(self, precision: str) -> float:
         """Dense FLOP/s at a precision; KeyError where the device lacks it."""
@@ -99,6 +114,7 @@ class Accelerator:
         return tuple(name for name, _ in self.peak_flops)
 
 
+@kept_per_edition(64)
 def load_accelerator(name: str) -> Accelerator:
     """Return an accelerator preset."""
     entry = load_toml(named_file("accelerators", name, None, field="accelerator"))
@@ -130,5 +146,7 @@ def accelerator_of(file: AcceleratorFile, folder: Path | None = None) -> Acceler
         host_Bps=from_gbps_bytes(file.host_bandwidth_GBps or 0.0),
         links=(file.collectives and file.collectives.links) or "",
         network=(file.collectives and file.collectives.network) or "",
+        scale_up_Bps=from_gbps_bytes(file.scale_up_GBps or 0.0),
+        scale_up_devices=file.scale_up_devices or 0,
         profile=load_profile(file.profile, folder) if file.profile else None,
     )

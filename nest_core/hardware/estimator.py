@@ -39,8 +39,7 @@ from nest_core.documents.units import humanise, humanise_rate, humanise_seconds,
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.families import NARROW, narrow_product
 from nest_core.hardware.profiles import Direction
-from nest_core.workload import Kernel, Operator
-from nest_core.workload.explain import number
+from nest_core.workload import Kernel, Operator, number
 
 __all__ = [
     "Bound",
@@ -80,8 +79,7 @@ def seconds(
     measured = profile.seconds(kernel, precision, op, direction) if profile else None
     if measured is not None:
         return measured
-    family = accelerator.family
-    traffic = kernel.bytes
+    family, traffic = accelerator.family, kernel.bytes
     if kernel.unit == "memory":
         return traffic / (accelerator.memory_bandwidth_Bps * family.memory_efficiency)
     narrow = narrow_product(kernel.unit, precision)
@@ -194,9 +192,11 @@ def compute_precision(kernel: Kernel, accelerator: Accelerator, precision: str) 
     """Return the precision whose peak a kernel is held against: 8 and 4 bits are for weights'
     products.
     """
-    if precision not in NARROW or kernel.unit == "gemm":
-        return precision
-    return next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)
+    return (
+        precision
+        if precision not in NARROW or kernel.unit == "gemm"
+        else next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)
+    )
 
 
 def reached(kernel: Kernel, accelerator: Accelerator) -> float:

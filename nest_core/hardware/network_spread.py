@@ -5,8 +5,6 @@ a transport reaches, for incast, for uneven uplinks under hashing and adaptive r
 that reduce, and for what hides behind compute. Everything is a factor with a log-normal spread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -10,9 +10,18 @@ from dataclasses import dataclass, replace
 
 from nest_core.documents.errors import require
 from nest_core.hardware.profiles import Direction, Signature, signature
-from nest_core.workload import Graph, Kernel, Model, Node, Strategy, layer_graph
-from nest_core.workload.graph import Dim, Sizes, extent
-from nest_core.workload.models import sizes
+from nest_core.workload import (
+    Dim,
+    Graph,
+    Kernel,
+    Model,
+    Node,
+    Sizes,
+    Strategy,
+    extent,
+    layer_graph,
+    sizes,
+)
 from nest_core.workload.operators import operators
 
 __all__ = ["CPU_BYTES", "CPU_FLOPS", "ProfileCase", "cases", "check_affordable"]

@@ -161,8 +161,9 @@ class Profile:
             for key in (entry.signature, entry.signature.anywhere)
         )
         object.__setattr__(self, "_times", {key: fmean(samples) for key, samples in times.items()})
-        digest = hashlib.sha256(write_profile(self).encode()).hexdigest()
-        object.__setattr__(self, "_digest", digest)
+        object.__setattr__(
+            self, "_digest", hashlib.sha256(write_profile(self).encode()).hexdigest()
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Profile) and self._digest == other._digest

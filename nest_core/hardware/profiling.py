@@ -185,8 +185,7 @@ def _times(
     elif case.kernel.unit.endswith("attention"):
         run, how = _attention(case, operands)
     else:
-        eight = precision == "fp8" and case.kernel.unit == "gemm"
-        run, how = _product(case, operands, eight=eight)
+        run, how = _product(case, operands, eight=precision == "fp8" and case.kernel.unit == "gemm")
     return timed(run, repeats), how
 
 

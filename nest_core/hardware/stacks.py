@@ -25,7 +25,7 @@ from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import OWN, curve_from
-from nest_core.hardware.families import NARROW
+from nest_core.hardware.families import NARROW, Family
 from nest_core.hardware.memory_rules import MemoryRules
 from nest_core.hardware.network_spread import load_spread
 from nest_core.hardware.posterior import (
@@ -41,6 +41,8 @@ __all__ = [
     "Stack",
     "all_stacks",
     "default_stack",
+    "hidden_shares",
+    "hiding",
     "known_of",
     "load_stack",
     "stack_of_table",
@@ -152,9 +154,11 @@ def load_stack(name: str, folder: Path | None = None) -> Stack:
     InputError
         If there is none of that name, or it is no stack.
     """
-    if name in preset_names("stacks"):
-        return _preset(name)
-    return _read(named_file("stacks", name, folder, field="stack", table=True))
+    return (
+        _preset(name)
+        if name in preset_names("stacks")
+        else _read(named_file("stacks", name, folder, field="stack", table=True))
+    )
 
 
 @kept_per_edition(64)
@@ -264,24 +268,45 @@ def stacks_of(family: str) -> tuple[Stack, ...]:
     return tuple(stack for stack in all_stacks() if family in stack.families)
 
 
-def default_stack(family: str) -> Stack:
-    """Return the stack of a scenario that names none.
+def default_stack(family: str, among: Sequence[Stack] = ()) -> Stack:
+    """Return the stack of a scenario that names none, and of a run that does not.
 
     It is one that people run today: it divides tensors and pipelines, and its attention does not
     store scores where any software on these devices can do without (FlashAttention needs an A100
-    or newer). Of those, the newest with `FEWEST_ROWS` measured runs of quality A over several
-    nodes, else the newest; an unknown family has the stacks of an uncalibrated one.
+    or newer). Of those, and of ``among`` where they are given, as of one framework, the newest
+    with `FEWEST_ROWS` measured runs of quality A over several nodes, else the newest; an unknown
+    family has the stacks of an uncalibrated one.
     """
-    candidates = stacks_of(family) or stacks_of("uncalibrated")
+    candidates = tuple(among) or stacks_of(family) or stacks_of("uncalibrated")
     for wanted in (lambda stack: stack.model_parallel, lambda stack: stack.attention == "flash"):
         candidates = tuple(filter(wanted, candidates)) or candidates
-    fitted = (stack for stack in candidates if validated(family, stack))
-    return next(fitted, candidates[0])
+    return next((stack for stack in candidates if validated(family, stack)), candidates[0])
 
 
 def validated(family: str, stack: Stack) -> bool:
     """Whether enough runs of a stack were measured on a family of accelerators."""
     return load_posterior().sure_rows(family, stack.name) >= FEWEST_ROWS
+
+
+def hiding(stack: Stack, precision: str, traffic: Mapping[str, bool]) -> Stack:
+    """Return a stack that hides classes of traffic in a precision, or does not; others as before.
+
+    Parameters
+    ----------
+    traffic : mapping of str to bool
+        By class, ``tp``, ``pp`` or ``dp``.
+    """
+    chosen = {name: (precision,) if hides else () for name, hides in traffic.items()}
+    return replace(stack, overlap=tuple({**dict(stack.overlap), **chosen}.items()))
+
+
+def hidden_shares(family: Family, stack: Stack, precision: str) -> dict[str, float]:
+    """Return what hides of each class of traffic, by field of `Family`."""
+    return {
+        f"overlap_{traffic}": getattr(family, f"overlap_{traffic}")
+        * stack.overlaps(traffic, precision)
+        for traffic in ("tp", "pp", "dp")
+    }
 
 
 def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
@@ -342,11 +367,6 @@ def under(
         network=stack.curve("network") or accelerator.network,
     )
     moved = adjusted(accelerator, factors)
-    shares = {
-        f"overlap_{traffic}": getattr(family, f"overlap_{traffic}")
-        * stack.overlaps(traffic, precision)
-        for traffic in ("tp", "pp", "dp")
-    }
     graphs = {"host_s": 0.0} if stack.launch == "iteration_graphs" else {}
-    figures: dict[str, Any] = shares | graphs | parameters
+    figures: dict[str, Any] = hidden_shares(family, stack, precision) | graphs | parameters
     return adjusted(replace(moved, family=replace(moved.family, **figures)), slower)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.network.levels import Network
-from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase
 
 __all__ = ["describe"]
@@ -33,8 +32,7 @@ def describe(network: Network, stages: list[list[Phase]], size_bytes: float) -> 
     latency = sum(wait.latency_s for wait in waits)
     transfer = sum(wait.seconds_per_byte for wait in waits) * size_bytes
     if latency > transfer:
-        longest = max(waits, key=lambda wait: wait.latency_s)
-        level = network.levels[longest.latency_level]
+        level = network.levels[max(waits, key=lambda wait: wait.latency_s).latency_level]
         steps = round(sum(wait.steps for wait in waits))
         return f"latency: {steps:,} steps, most of it at {level.where}", level.name
     slowest = max(waits, key=lambda wait: wait.seconds_per_byte)
@@ -58,9 +56,7 @@ def _sharing(wait: _Wait) -> str:
     rate = f"{wait.capacity_Bps / 1e9:.4g} GB/s"
     if wait.link_limited:
         return f"a flow can draw {rate} from one of them"
-    if wait.flows == 1:
-        return f"one flow has {rate}"
-    return f"{wait.flows:,} flows share {rate}"
+    return f"one flow has {rate}" if wait.flows == 1 else f"{wait.flows:,} flows share {rate}"
 
 
 def _wait(network: Network, phase: Phase) -> _Wait:
@@ -71,7 +67,7 @@ def _wait(network: Network, phase: Phase) -> _Wait:
     turn = np.zeros(len(latency), dtype=np.int64) if phase.turn is None else phase.turn
     turns = (np.flatnonzero(turn == number) for number in np.unique(turn))
     longest = [at[latency[at].argmax()] for at in turns]
-    level = _level(network, phase.source[slow : slow + 1], phase.target[slow : slow + 1])
+    level = link_map.level(phase.source[slow : slow + 1], phase.target[slow : slow + 1])[0]
     moved = routes.share * phase.volume[routes.flow]
     load = np.bincount(routes.link_group, moved, minlength=len(link_map.capacity_Bps))
     shared = load[routes.link_group] / link_map.capacity_Bps[routes.link_group]
@@ -82,14 +78,10 @@ def _wait(network: Network, phase: Phase) -> _Wait:
     return _Wait(
         latency_s=float(latency[longest].sum()),
         steps=float(phase.steps[longest].sum()),
-        latency_level=level,
+        latency_level=int(np.clip(level, 0, len(network.levels) - 1)),
         seconds_per_byte=float(max(shared[worst], alone[worst])),
         flows=int(np.count_nonzero((routes.link_group == link_group) & (moved > 0))),
         capacity_Bps=float((link_map.link_Bps if limited else link_map.capacity_Bps)[link_group]),
         link_limited=limited,
         tier=int(link_map.tier[link_group]),
     )
-
-
-def _level(network: Network, source: IntArray, target: IntArray) -> int:
-    return int(np.clip(network.link_map.level(source, target)[0], 0, len(network.levels) - 1))

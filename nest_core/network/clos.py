@@ -58,9 +58,11 @@ def clos_network(fabric: Clos, leaf_uplinks: int | None = None) -> Network:
 def node_link_map(fabric: Clos) -> ScaleUpLinkMap | None:
     """Direct links between the devices of every node; None where a switch joins them."""
     links = fabric.scale_up.links()
-    if not links:
-        return None
-    return scale_up_link_map(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
+    return (
+        scale_up_link_map(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
+        if links
+        else None
+    )
 
 
 def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
@@ -87,13 +89,14 @@ def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
 
 def _uplink_tier(fabric: Clos, height: int, links: IntArray) -> TreeTier:
     """Uplinks of the switch groups below ``height``."""
-    capacity: FloatArray = links.astype(np.float64) * fabric.link_bandwidth_Bps
+    rate = fabric.link_rates_Bps[height - 1]
+    capacity: FloatArray = links.astype(np.float64) * rate
     child, group = fabric.group_of(height - 1), fabric.group_of(height)
     latency = 2 * height * fabric.hop_latency_s
     if fabric.routing == "adaptive":
         return TreeTier(child, group, capacity, capacity, latency)
-    one_link = np.full(len(links), fabric.link_bandwidth_Bps)
-    switches = fabric.switch_tiers[height - 1].switches_per_group
+    one_link = np.full(len(links), rate)
+    switches = (max(fabric.sizing.spines), fabric.sizing.cores)[height - 2] * fabric.planes
     return TreeTier(
         child,
         group,
@@ -173,7 +176,7 @@ def _levels(fabric: Clos, node: IntArray, uplinks: list[IntArray]) -> tuple[Leve
             sizes = np.bincount(fabric.group_of(index), minlength=len(links))
         members = np.bincount(group)
         across = fabric.rails > 1 and int(members.max()) < fabric.devices
-        present = sizes > 0
+        present = (sizes > 0) & (links > 0)  # a leaf that is missing has neither links nor say
         scarce = int(np.argmin(np.where(present, links / np.maximum(sizes, 1), np.inf)))
         levels.append(
             Level(
@@ -182,7 +185,7 @@ def _levels(fabric: Clos, node: IntArray, uplinks: list[IntArray]) -> tuple[Leve
                 group_size=int(members.max()),
                 groups=int(np.count_nonzero(members)),
                 links=round(float(links[scarce])),
-                link_bandwidth_Bps=fabric.link_bandwidth_Bps,
+                link_bandwidth_Bps=fabric.link_rates_Bps[index],
                 latency_s=2 * (index + 1) * fabric.hop_latency_s,
                 child_size=int(sizes[scarce]),
             )

@@ -44,6 +44,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
 
+from nest_core.documents import summed
+from nest_core.fabric.clos_plan import ROLES
 from nest_core.network.cuts import Cuts, separate
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import numbered
@@ -112,8 +114,7 @@ def _node(links: Links) -> IntArray | None:
     part = links.node()
     number, node = np.unique(part[: links.devices], return_inverse=True)
     if not (links.role == NIC).any():
-        alone = len(links.role) == links.devices <= FEW
-        return node if alone and _within_two(links) else None
+        return node if len(links.role) == links.devices <= FEW and _within_two(links) else None
     switches = part[links.devices :][links.role[links.devices :] != NIC]
     return None if np.isin(switches, number).any() else node
 
@@ -265,8 +266,7 @@ def _of_all(use: _Use, step: Twins, nesting: tuple[IntArray, ...]) -> _Use:
         moves &= module[first[owner]] == module[element]
         owner[moves] = group[step.elements.at(first[owner[moves]], module[moves])]
         owners.append(owner)
-    arc_level = use.arc_level[np.searchsorted(step.kept_arc, arc)]
-    return _Use(arc_level, tuple(owners), len(nesting[0]))
+    return _Use(use.arc_level[np.searchsorted(step.kept_arc, arc)], tuple(owners), len(nesting[0]))
 
 
 def _followed(links: Links, nesting: tuple[IntArray, ...], tables: Iterable[NextHops]) -> _Use:
@@ -280,8 +280,7 @@ def _followed(links: Links, nesting: tuple[IntArray, ...], tables: Iterable[Next
         slot = np.empty(len(targets) * size, np.int64)
         for k in range(len(nesting) - 1, -1, -1):
             group = nesting[k]
-            same = group[targets][:, None] == group[None, :]
-            row, device = np.nonzero(same)
+            row, device = np.nonzero(group[targets][:, None] == group[None, :])
             seen = np.zeros(len(targets) * size, np.bool_)
             front = row * size + device
             while len(front):
@@ -297,8 +296,8 @@ def _followed(links: Links, nesting: tuple[IntArray, ...], tables: Iterable[Next
             row, element = np.divmod(np.flatnonzero(seen), size)
             np.minimum.at(lowest[k], element, group[targets[row]])
             np.maximum.at(highest[k], element, group[targets[row]])
-    back = np.lexsort((links.tail, links.head))  # place of every arc's other direction
-    arc_level = np.minimum(arc_level, arc_level[back])
+    # Sorted so, every arc stands at the place of its other direction.
+    arc_level = np.minimum(arc_level, arc_level[np.lexsort((links.tail, links.head))])
     owner = tuple(np.where(low == high, low, -1) for low, high in zip(lowest, highest, strict=True))
     for inside, group in zip(owner, nesting, strict=True):
         inside[: links.devices] = group  # also of devices that forward for others
@@ -319,8 +318,7 @@ def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:
         source, target = np.tile(every, len(some)), np.repeat(some, links.devices)
         met = link_map.level(source, target)
         distinct = met >= 0
-        latency = link_map.latency_s(source[distinct], target[distinct])
-        np.maximum.at(worst, met[distinct], latency)
+        np.maximum.at(worst, met[distinct], link_map.latency_s(source[distinct], target[distinct]))
     return worst
 
 
@@ -357,34 +355,47 @@ def _level(
 
 
 def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str:
-    """Return the word in the names of switches new at a level that all of its groups share.
+    """Return the word in the names of switches new at a level that most of its devices share.
 
     Of several that of the switches farthest from devices: a group may have its leaves and the
-    spines between them. A node is called so, not after its hosts; else a level has its number.
+    spines between them. A node is called so, not after its hosts. Above nodes tiers of switches
+    without such a word are leaf, spine and core; what nothing new joins has its number.
     """
     size = len(links.elements)
     arcs = csr_array((np.ones(len(links.tail)), (links.tail, links.head)), shape=(size, size))
     away = dijkstra(arcs, indices=np.arange(links.devices), unweighted=True, min_only=True)
-    words: set[str] = set()
-    name = ""
-    for within in use.owner[: k + 1]:
-        words.add(name)
+    names = [""]
+    for level, within in enumerate(use.owner[: k + 1]):
+        inner = use.owner[0] if level else np.full_like(within, -1)
         fresh: dict[int, dict[str, float]] = {}
-        for index in np.flatnonzero((within >= 0) & (links.role == SWITCH)):
+        for index in np.flatnonzero((within >= 0) & (inner < 0) & (links.role == SWITCH)):
             new_words = _words(links.elements[index])
-            if new_words and not words & set(new_words):
+            if new_words and not {*names} & {*new_words}:
                 in_group = fresh.setdefault(int(within[index]), {})
                 in_group |= {word: max(away[index], in_group.get(word, 0.0)) for word in new_words}
-        shared = set.intersection(*map(set, fresh.values())) if fresh else set()
-        in_order = (word for in_group in fresh.values() for word in in_group if word in shared)
-        name = max(in_order, key=lambda word: next(iter(fresh.values()))[word], default="")
-    if k == 0 and len(nesting) > 1 and (not name or _HOST.match(name)):
-        name = "node"
-    return name or f"level {k}"
+        devices = np.bincount(nesting[level])[list(fresh)].tolist()
+        shares = summed(
+            (word, count)
+            for count, in_group in zip(devices, fresh.values(), strict=True)
+            for word in in_group
+        )
+        last = dict(pair for in_group in fresh.values() for pair in in_group.items())
+        most = (word for word, share in shares.items() if 2 * share > sum(devices))
+        name = max(most, key=lambda word: (shares[word], last[word]), default="")
+        of_inner = (within[links.tail] >= 0) & (links.role[links.tail] == SWITCH)
+        is_host = _HOST.match(name) or (links.role[links.head[of_inner]] == DEVICE).all()
+        if not level and len(nesting) > 1 and (not name or is_host):
+            name = "node"
+        new = links.role[(within >= 0) & (use.owner[max(level - 1, 0)] < 0)] == SWITCH
+        roles = ROLES[level - 1 : level] if names[1:2] == ["node"] and new.any() else ()
+        names.append(name or next((role for role in roles if role not in names), ""))
+    return names[-1] or f"level {k}"
 
 
 def _words(element: object) -> list[str]:
     """Return the words in a name: IBLEAF in A09-P1-IBLEAF-04; initials and numbers are none."""
-    if isinstance(element, tuple):
-        return [part for part in element if isinstance(part, str)][:1]
-    return re.findall(r"[^\W\d_]{3,}", str(element))
+    return (
+        [part for part in element if isinstance(part, str)][:1]
+        if isinstance(element, tuple)
+        else re.findall(r"[^\W\d_]{3,}", str(element))
+    )

@@ -198,8 +198,7 @@ def _by_library(
         stages = [algorithm_stages(op, name, network, groups) for name in listable]
         _refuse_crossings(sum(_crossed(network, of) for of in stages))
     ways = by_algorithm(network, kind, groups, protocols)
-    time = message_time(network, kind, groups, protocols)
-    time_s = parts * float(time.seconds(size_bytes).max())
+    time_s = parts * float(message_time(network, kind, groups, protocols).seconds(size_bytes).max())
     candidates = [
         AlgorithmCandidate(name, parts * float(way.seconds(size_bytes).max()))
         for name, way in ways.items()
@@ -218,9 +217,11 @@ def _named(op: str, algorithm: str, in_network: bool) -> list[str]:
     algorithms = list(ALGORITHMS[op])
     if algorithm in ("fastest", "library"):
         return [name for name in algorithms if in_network or name not in IN_NETWORK]
-    if algorithm == "hierarchical":
-        return [name for name in algorithms if name.startswith("hierarchical")] or [algorithm]
-    return [algorithm]
+    return (
+        [name for name in algorithms if name.startswith("hierarchical")] or [algorithm]
+        if algorithm == "hierarchical"
+        else [algorithm]
+    )
 
 
 def member_groups(
@@ -286,9 +287,7 @@ def bus_factor(op: str, size: int) -> float:
     """Bus bandwidth over algorithm bandwidth (nccl-tests ``PERFORMANCE.md``)."""
     if op == "all_reduce":
         return 2 * (size - 1) / size
-    if op in ("all_gather", "reduce_scatter", "all_to_all"):
-        return (size - 1) / size
-    return 1.0
+    return (size - 1) / size if op in ("all_gather", "reduce_scatter", "all_to_all") else 1.0
 
 
 def _seconds(

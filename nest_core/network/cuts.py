@@ -117,8 +117,7 @@ class Cuts:
         network = _Flows(self, None)
         for k in range(1, len(first)):
             cut[k], side = network.cut(int(first[k]), int(first[towards[k]]))
-            moved = side[first[k + 1 :]] & (towards[k + 1 :] == towards[k])
-            towards[k + 1 :][moved] = k
+            towards[k + 1 :][side[first[k + 1 :]] & (towards[k + 1 :] == towards[k])] = k
         ends = [(int(a), int(first[b])) for a, b in zip(first[1:], towards[1:], strict=True)]
         value = list(cut[1:])
         for entry in classes:
@@ -156,8 +155,7 @@ class _Flows:
             graph = graph.copy()
             graph.data[sink_arcs] = 0
         goal = self.sink if target is None else target
-        flow = maximum_flow(graph, source, goal).flow
-        rest = csr_array(graph - flow)
+        rest = csr_array(graph - maximum_flow(graph, source, goal).flow)
         rest.eliminate_zeros()
         side = np.zeros(self.sink + 1, np.bool_)
         side[breadth_first_order(rest, source, return_predecessors=False)] = True
@@ -245,8 +243,7 @@ def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArra
     Children may also be linked to one another, each by the widest of its links.
     """
     keys, linked = [], []
-    start = np.searchsorted(tail, np.arange(len(parent) + 1))
-    for c, span in enumerate(pairwise(start)):
+    for c, span in enumerate(pairwise(np.searchsorted(tail, np.arange(len(parent) + 1)))):
         near, wide = head[slice(*span)], capacity[slice(*span)]
         keys.append((int(parent[c]), near.tobytes(), wide.tobytes()))
         slot = int(np.searchsorted(near, c))  # as if linked to itself

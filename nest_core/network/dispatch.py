@@ -140,8 +140,7 @@ def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> l
     number = opens.sum(axis=1)  # of a row's blocks
     reach = (int(number.max()), int(block_size.max()) - 1)
     copies = np.array([dispatch.copies(ranks, size) for ranks in range(reach[1] + 2)])
-    first = np.cumsum(number) - number
-    target = first[row][:, None] + np.arange(reach[0])
+    target = (np.cumsum(number) - number)[row][:, None] + np.arange(reach[0])
     is_sent = (np.arange(reach[0]) < number[row][:, None]) & (target != block_of[:, None])
     place, turn = np.nonzero(is_sent)
     target = target[place, turn]

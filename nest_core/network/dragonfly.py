@@ -116,9 +116,11 @@ class DragonflyLinkMap(LinkMap):
     @property
     def least_latency_s(self) -> float:
         """Inside a node, or through one router."""
-        if self.fabric.devices_per_node > 1:
-            return self.fabric.intra_latency_s
-        return (2 + (self.fabric.nodes_per_router == 1)) * self.fabric.hop_latency_s
+        return (
+            self.fabric.intra_latency_s
+            if self.fabric.devices_per_node > 1
+            else (2 + (self.fabric.nodes_per_router == 1)) * self.fabric.hop_latency_s
+        )
 
     @property
     def variants(self) -> int:

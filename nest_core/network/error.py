@@ -56,8 +56,7 @@ def levels_only(network: Network) -> Network:
         if not nested:
             capacity = level.bandwidth_Bps * np.maximum(size, 1.0)
         group_links = link_map.link_Bps[(link_map.tier > within) & (link_map.tier <= number)]
-        alone = min(port, float(group_links.min(initial=np.inf)))
-        most = max(level.single_flow_Bps, alone)
+        most = max(level.single_flow_Bps, min(port, float(group_links.min(initial=np.inf))))
         if nested:  # into bundles further out it comes through what is inside of them
             port = min(port, most)
         one_link = np.minimum(most, capacity)
@@ -79,8 +78,7 @@ def block_levels(network: Network) -> tuple[int, ...]:
     result = []
     for group in network.nesting:
         members = np.flatnonzero(group == group[0])
-        met = network.link_map.level(np.full(len(members), members[0]), members)
-        far = int(met.max())
+        far = int(network.link_map.level(np.full(len(members), members[0]), members).max())
         result.append(max(0, far if network.torus is None else min(far, REMOTE_HOPS - 1)))
     return tuple(result)
 
@@ -129,8 +127,7 @@ def _placements(network: Network) -> Iterator[list[Phase]]:
             algorithms = [ring_reduce_scatter(rows)]
             if not many:
                 algorithms.append(hierarchical_reduce_scatter(network, rows))
-            for phases in algorithms:
-                yield [replace(phase, owner=0 * phase.owner) for phase in phases]
+            yield from ([replace(p, owner=0 * p.owner) for p in phases] for phases in algorithms)
         if size < devices:
             source, target, ones = every[:-size], every[size:], np.ones(devices - size)
             for flows in (slice(None), slice(1)):
@@ -143,6 +140,4 @@ def _sizes(network: Network, devices: int) -> list[int]:
     powers = {4**k for k in range(1, 10)} | {2}
     blocks = {int(np.bincount(group).max()) for group in network.nesting}
     sizes = sorted(size for size in powers | blocks if 1 < size <= devices)
-    if network.devices > min(FEW_DEVICES, devices):
-        return [sizes[len(sizes) // 2]]
-    return sizes
+    return [sizes[len(sizes) // 2]] if network.devices > min(FEW_DEVICES, devices) else sizes

@@ -136,8 +136,9 @@ class _Paths:
 
     def _distances_to(self, barred: tuple[Any, ...], target: int) -> dict[Any, float]:
         """Return distances from everywhere to the target, past what the fabric bars."""
-        arcs = self._arcs(barred)
-        return dict(nx.single_source_dijkstra_path_length(arcs, target, weight="cost"))
+        return dict(
+            nx.single_source_dijkstra_path_length(self._arcs(barred), target, weight="cost")
+        )
 
     def _next(
         self, here: Any, away: dict[Any, float], source: int, target: int
@@ -152,8 +153,7 @@ class _Paths:
             and away[here] == away[head] + 1.0 + ENTER[roles[head]["role"]]
         ]
         if roles[here]["role"] == "device":
-            forwards = [head for head in heads if roles[head]["role"] != "nic"]
-            heads = forwards or heads
+            heads = [head for head in heads if roles[head]["role"] != "nic"] or heads
         if self.routing == "adaptive":
             rate = [self.graph.edges[here, head] for head in heads]
             width = [edge["bandwidth_Bps"] * edge["count"] for edge in rate]
@@ -198,8 +198,7 @@ class _Paths:
             way = min(ways, key=lambda way: (way[1] - way[0]) % size if len(way) > 1 else 0)
             for a, b in nx.utils.pairwise(way):
                 tail = names[(*here[:axis], a, *here[axis + 1 :])]
-                head = names[(*here[:axis], b, *here[axis + 1 :])]
-                shares[self._link(tail, head)] = 1.0
+                shares[self._link(tail, names[(*here[:axis], b, *here[axis + 1 :])])] = 1.0
             here[axis] = goal[axis]
         return shares
 

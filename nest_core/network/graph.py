@@ -16,12 +16,10 @@ Inside nodes whose devices are linked to one another flows spread evenly over al
 from one Dijkstra search per target (`scipy.sparse.csgraph`) and are tabled where they fit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -173,11 +171,13 @@ class GraphLinkMap(LinkMap):
     @cached_property
     def least_latency_s(self) -> float:
         """Between the two devices that are nearest in time, along their route."""
-        if self.links.devices == 1:
-            return 0.0
-        return float(self.latency_s(*_neighbours(self.links).T).min())
+        return (
+            0.0
+            if self.links.devices == 1
+            else float(self.latency_s(*_neighbours(self.links).T).min())
+        )
 
-    def faster(self, tier: int, factor: float) -> GraphLinkMap:
+    def faster(self, tier: int, factor: float) -> Self:
         """Return the same links with those of one tier wider; the routes stay."""
         speed = np.ones(len(self.arc_level)) if self.speed is None else self.speed
         return replace(self, speed=np.where(self.arc_level == tier, speed * factor, speed))
@@ -231,8 +231,7 @@ class GraphLinkMap(LinkMap):
         latency = np.zeros(len(source))
         for table, flow in self._tables(target):
             if self.routing != "ecmp":
-                ends = self._stand_ins(source[flow], target[flow])
-                latency[flow] = self._along(table, *ends[-1])
+                latency[flow] = self._along(table, *self._stand_ins(source[flow], target[flow])[-1])
                 continue
             for walked, arc, _ in self._single(table, flow, source[flow], target[flow], 0):
                 latency[walked] += self.links.latency_s[arc]
@@ -248,8 +247,10 @@ class GraphLinkMap(LinkMap):
         if self._small[1] is not None:
             yield self._small[1], np.arange(len(target))
             return
-        for table in tables(self.links, np.unique(target), TABLE):
-            yield table, np.flatnonzero(table.column[target] >= 0)
+        yield from (
+            (table, np.flatnonzero(table.column[target] >= 0))
+            for table in tables(self.links, np.unique(target), TABLE)
+        )
 
     @property
     def _small(self) -> tuple[list[Twins], NextHops | None]:

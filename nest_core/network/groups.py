@@ -92,9 +92,11 @@ def in_parts(
     count = max(1, PART_FLOWS // group_flows)
 
     def parts() -> Iterator[Phase]:
-        for start in range(0, len(groups), count):
-            for part in phases_of(groups[start : start + count]):
-                yield replace(part, owner=part.owner + start)
+        yield from (
+            replace(part, owner=part.owner + start)
+            for start in range(0, len(groups), count)
+            for part in phases_of(groups[start : start + count])
+        )
 
     return [parts]
 

@@ -16,11 +16,9 @@ on the `LinkMap` beneath them.
 Units: bytes/s per direction, seconds one way. Level 0 is the innermost.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -136,9 +134,11 @@ class Network:
     @property
     def place(self) -> IntArray:
         """Where on its torus every device sits; devices themselves elsewhere."""
-        if isinstance(self.link_map, TorusLinkMap):
-            return self.link_map.place
-        return np.arange(self.devices)
+        return (
+            self.link_map.place
+            if isinstance(self.link_map, TorusLinkMap)
+            else np.arange(self.devices)
+        )
 
     @cached_property
     def node(self) -> IntArray:
@@ -199,7 +199,7 @@ class Network:
             (size, egress_Bps) for size, egress_Bps in rates if size and 0 < egress_Bps < np.inf
         )
 
-    def faster(self, level: int, factor: float) -> Network:
+    def faster(self, level: int, factor: float) -> Self:
         """Return the same network with the uplinks into one level wider; on a torus all links."""
         levels = tuple(
             replace(entry, link_bandwidth_Bps=entry.link_bandwidth_Bps * factor)

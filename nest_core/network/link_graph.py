@@ -5,8 +5,6 @@ Distance is lexicographic: first the NICs on the way, then the devices that forw
 which Dijkstra's search finds first. Flows may spread over several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,8 +207,7 @@ def next_hops(links: Links, targets: IntArray) -> NextHops:
             taken[:device_arcs] & ~leaves[:, None], np.flatnonzero(opens)
         )
         taken[:device_arcs] &= ~(leaves[:, None] & forwards[np.cumsum(opens) - 1])
-    taken = np.ascontiguousarray(taken.T)
-    row, arc = np.nonzero(taken)
+    row, arc = np.nonzero(np.ascontiguousarray(taken.T))
     start = np.zeros(len(targets) * size + 1, np.int64)
     np.cumsum(np.bincount(row * size + links.tail[arc], minlength=len(start) - 1), out=start[1:])
     column = np.full(links.devices, -1, np.int64)
@@ -221,8 +218,9 @@ def next_hops(links: Links, targets: IntArray) -> NextHops:
 def tables(links: Links, targets: IntArray, room: int) -> Iterator[NextHops]:
     """Table the next hops towards some devices, as many (element, target) pairs at once."""
     block = max(1, room // len(links.elements))
-    for begin in range(0, len(targets), block):
-        yield next_hops(links, targets[begin : begin + block])
+    yield from (
+        next_hops(links, targets[start : start + block]) for start in range(0, len(targets), block)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,11 @@ def pipeline_flows(
     stays = device + replica < devices if stage == replica else device % replica + stage < replica
     source = device[stays]
     target = source + stage
-    if directions == "fwd":
-        return source, target
-    return np.concatenate([source, target]), np.concatenate([target, source])
+    return (
+        (source, target)
+        if directions == "fwd"
+        else (np.concatenate([source, target]), np.concatenate([target, source]))
+    )
 
 
 def data_parallel_groups(devices: int, replica: int) -> IntArray:

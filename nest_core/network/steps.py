@@ -40,10 +40,8 @@ class CollectiveStep:
         Devices.
     flow_bytes : float array (flows,)
         What each flow sends in this step.
-    link_bytes : float array (link groups,)
-        What each link group carries in this step; under static ECMP the mean over hash draws.
     sent_bytes : float array (link groups,)
-        The same since the start.
+        What each link group has carried; under static ECMP the mean over hash draws.
     busy_s : float array (levels,)
         Seconds in which the busiest links that belong to each level send in this step.
     taken_s, seconds : float
@@ -55,7 +53,6 @@ class CollectiveStep:
     source: IntArray
     target: IntArray
     flow_bytes: FloatArray
-    link_bytes: FloatArray
     sent_bytes: FloatArray
     busy_s: FloatArray
     taken_s: float
@@ -185,7 +182,6 @@ def _numbered(
             phase.source,
             phase.target,
             flow_bytes,
-            loads,
             sent,
             busy,
             taken,

@@ -45,8 +45,7 @@ class TorusShape:
     def diameter(self) -> int:
         """Largest hop distance between two devices."""
         if self._twisted:
-            everywhere = np.arange(self.devices)
-            return int(self.hops(np.zeros(1, np.int64), everywhere).max())
+            return int(self.hops(np.zeros(1, np.int64), np.arange(self.devices)).max())
         return sum(
             size // 2 if wrapped else size - 1
             for size, wrapped in zip(self.shape, self.wrap, strict=True)

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents.errors import require
 from nest_core.network.exchanges import all_to_all
 from nest_core.network.groups import BlockRing, block_rings, exchange, ring
 from nest_core.network.levels import Network
@@ -123,8 +123,7 @@ def collectives_by(
     for number, way in enumerate(ways):
         same = next((k for k, other in enumerate(ways[:number]) if _same(way, other)), number)
         if same == number:
-            priced = price_phases(network.link_map, way, count, every, team)
-            by_way.append(priced.split(sizes))
+            by_way.append(price_phases(network.link_map, way, count, every, team).split(sizes))
         else:  # as where nodes hold one member each, and rings on rails are one ring
             by_way.append(by_way[same])
     fastest_of = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
@@ -170,9 +169,11 @@ def message_time(
         return MessageTime.nothing(1 if team is None else int(team.max()) + 1)
     if kind == "ring":
         return _passed_round(network, groups, protocols, team)
-    if kind == "all_to_all":
-        return all_to_all(network, groups, protocols, team)
-    return collectives(network, groups, protocols, team)
+    return (
+        all_to_all(network, groups, protocols, team)
+        if kind == "all_to_all"
+        else collectives(network, groups, protocols, team)
+    )
 
 
 def by_algorithm(
@@ -212,9 +213,13 @@ def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray],
     InputError
         If the network's algorithm is none that runs on it.
     """
-    algorithms: dict[str, Callable[[Network, IntArray], list[Phase]]] = {"ring": _one_ring}
-    if network.torus is not None:
-        algorithms |= {"multi_ring": _all_dimensions}
+    algorithms: dict[str, Callable[[Network, IntArray], list[Phase]]] = {
+        "ring": lambda _, groups: ring_reduce_scatter(groups)
+    }
+    if (torus := network.torus) is not None:
+        algorithms |= {
+            "multi_ring": lambda on, groups: multi_ring_reduce_scatter(torus, on.place, groups)
+        }
     else:
         algorithms |= {
             "multi_rail": multi_rail_reduce_scatter,
@@ -274,17 +279,6 @@ def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]
     ]
 
 
-def _one_ring(network: Network, groups: IntArray) -> list[Phase]:
-    del network
-    return ring_reduce_scatter(groups)
-
-
-def _all_dimensions(network: Network, groups: IntArray) -> list[Phase]:
-    if network.torus is None:
-        raise InputError("algorithm", "multi_ring must run on a torus", "no torus", "use ring")
-    return multi_ring_reduce_scatter(network.torus, network.place, groups)
-
-
 def ring_reduce_scatter(groups: IntArray) -> list[Phase]:
     """``n - 1`` steps round one ring, each with an n-th of the buffer."""
     size = groups.shape[1]
@@ -331,8 +325,9 @@ def multi_ring_reduce_scatter(shape: TorusShape, place: IntArray, groups: IntArr
     an order rotated by ``p``, so that at every time each dimension carries one part, half of
     it either way.
     """
-    coordinates = shape.coordinates(place[groups])
-    used = [axis for axis, at in enumerate(coordinates) if (at != at[:, :1]).any()]
+    used = [
+        axis for axis, at in enumerate(shape.coordinates(place[groups])) if (at != at[:, :1]).any()
+    ]
     rings = [
         entry
         for p in range(len(used))

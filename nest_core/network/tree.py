@@ -207,9 +207,8 @@ class TreeLinkMap(LinkMap):
 
         Known where the tiers inside are the nesting, that is where groups do not cut across.
         """
-        if not self.leaves_wholly(block) or (alike and not self._leave_alike(block)):
-            return float("inf")
-        return float(leaving_Bps(self.tiers, block).max())
+        is_known = self.leaves_wholly(block) and (not alike or self._leave_alike(block))
+        return float(leaving_Bps(self.tiers, block).max()) if is_known else float("inf")
 
     def leaves_wholly(self, block: int) -> bool:
         """Whether all that leaves a group of a tier goes through the ports of `leaving_Bps`."""
@@ -227,9 +226,11 @@ class TreeLinkMap(LinkMap):
         if any(further.direct for further in self.tiers[block + 2 :]):
             return False
         ways = np.unique(np.stack([self.tiers[block].group, entry.child]), axis=1).shape[1]
-        if ways == len(np.unique(self.tiers[block].group)):
-            return True
-        return ways == len(entry.child) and bool(np.ptp(entry.capacity_Bps[entry.child]) == 0)
+        return (
+            True
+            if ways == len(np.unique(self.tiers[block].group))
+            else ways == len(entry.child) and bool(np.ptp(entry.capacity_Bps[entry.child]) == 0)
+        )
 
     @property
     def least_latency_s(self) -> float:
@@ -299,8 +300,7 @@ class TreeLinkMap(LinkMap):
         neither = np.flatnonzero(back < 0)
         if len(neither):
             a, b = self.relay[source[neither]], self.relay[target[neither]]
-            both = (a >= 0) & (b >= 0)  # any fabric leaves them one
-            rail = both.argmax(axis=1)[:, None]
+            rail = ((a >= 0) & (b >= 0)).argmax(axis=1)[:, None]  # any fabric leaves them one
             out[neither] = np.take_along_axis(a, rail, axis=1)[:, 0]
             back[neither] = np.take_along_axis(b, rail, axis=1)[:, 0]
         return out, back

@@ -17,8 +17,6 @@ Examples
 ('gpt3-35b', 0.118)
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from nest_core.documents import require

@@ -5,8 +5,6 @@ References
 NEST, MLSys 2026, figures 5, 6, 7 and 11.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

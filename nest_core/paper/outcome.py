@@ -7,8 +7,6 @@ Under the artifact's these are our optimum, and its baselines in both orders; th
 `nest_core.paper.own`'s business.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from nest_core.paper.cases import Cell, Outcome, Rival, instance_of

@@ -5,8 +5,6 @@ micro-batch size, 1F1B, no context parallelism, and widths up to a node; what th
 does not choose (recomputation and ZeRO jointly, sequence parallelism, axis order) is free here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any

@@ -6,8 +6,6 @@ that the difference is theirs; what the program promised is held against what it
 fabric, and what it loses to the exact search is told cause by cause.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 

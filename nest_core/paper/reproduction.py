@@ -18,8 +18,6 @@ Figures, tables and sentences on the paper that were computed once, as they are 
 command that computes it again. JSON, since rows have null where nothing fits, which TOML lacks.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -237,8 +235,7 @@ def stored(name: str, costs: Costs) -> Reproduction:
 
 def stored_paragraph(name: str, costs: Costs) -> tuple[str, ...]:
     """Return the sentences under a figure whose rows are computed when they are wanted."""
-    sentences = load_toml(preset_path("paper", "paragraphs.toml"))[name][costs]
-    return (*sentences, _again(name))
+    return (*load_toml(preset_path("paper", "paragraphs.toml"))[name][costs], _again(name))
 
 
 def _again(name: str) -> str:

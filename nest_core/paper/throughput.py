@@ -5,8 +5,6 @@ as published under the artifact's costs, as it is under our own. Where no manual
 first plan takes its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The paper's topologies as levels, and affinity levels around one device of a mesh or torus."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

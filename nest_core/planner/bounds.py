@@ -206,8 +206,7 @@ def bounds(
     paced = problem.overlap.data * np.maximum(
         0.0, sent / pp - np.maximum(bottleneck, backward / pp)
     )
-    seconds = seconds + np.where(rounds == 1, 0.0, paced)
-    return Bounds(seconds, total, sync)
+    return Bounds(seconds + np.where(rounds == 1, 0.0, paced), total, sync)
 
 
 @compiled
@@ -358,8 +357,9 @@ class PlacedBounds:
     def experts(self, columns: PointTable) -> FloatArray:
         """Return the same of those that share experts; their own groups only, see `Point`."""
         rows = self._points.rows.chosen(columns.row)
-        wide = rows.column("ep") * rows.column("etp")
-        return self._gradients(2, "expert_data", columns, [wide])
+        return self._gradients(
+            2, "expert_data", columns, [(rows.column("ep") * rows.column("etp"))]
+        )
 
     def exchange(self, columns: PointTable) -> IntArray:
         """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import LayerTable, Point, Problem, micro_batches
+from nest_core.costs import DELAYS, LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
-from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, PlacedBounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import BlockBounds, LayerBounds, best_case, layer_bounds, untied
@@ -81,9 +80,10 @@ def lower_bounds(
             table = problem.lower_bound(tp, sp, cp, ep, etp)
             yield family, table, np.arange(len(micros)), micros.astype(np.float64)
             continue
-        for place, micro in enumerate(micros.tolist()):
-            table = problem.table(tp, sp, micro, cp, ep, etp)
-            yield family, table, np.array([place]), _ONE
+        yield from (
+            (family, problem.table(tp, sp, micro, cp, ep, etp), np.array([place]), _ONE)
+            for place, micro in enumerate(micros.tolist())
+        )
 
 
 _Key = tuple[int, int, int, bool]
@@ -172,8 +172,7 @@ class Frontier:
             low = self._bound_rows(self._lower, self._pair(rows), rows)
             rows = rows[self.queue.raised(rows, low) <= cutoff]
         if not len(rows):
-            nothing = Bounds(*np.zeros((3, 0)))
-            return Opened(self.points.columns(rows), nothing, ROUGH, points)
+            return Opened(self.points.columns(rows), Bounds(*np.zeros((3, 0))), ROUGH, points)
         pairs, entry = np.unique(self._pair(rows), return_inverse=True)
         entries_of_pairs, bounds_by_pair = self._pairs(
             (pair, 0, 0, self._exact) for pair in pairs.tolist()
@@ -441,12 +440,12 @@ class Frontier:
             )
             for family, table, _, scale in lower_bounds(self.problem, plain, micros)
         )
-        bounding = self.problem.bounding(self.allowed)
-        bounds_of_plain = layer_bounds(plain, cases, bounding, exact=exact)
+        bounds_of_plain = layer_bounds(
+            plain, cases, self.problem.bounding(self.allowed), exact=exact
+        )
         every = np.arange(len(plain) * len(micros)).reshape(len(plain), -1)[which].reshape(-1)
         # Without division a rank holds all experts; divided, it holds, sends and updates a part.
-        experts_per_rank = plain.ep * plain.etp
-        parts = (families.ep * families.etp) / experts_per_rank[which]
+        parts = (families.ep * families.etp) / (plain.ep * plain.etp)[which]
         return bounds_of_plain.of(every, np.repeat(parts, len(micros)))
 
     def _pair(self, rows: IntArray | slice) -> IntArray:
@@ -455,8 +454,7 @@ class Frontier:
         return family * len(self._micros) + self._micro[batch]
 
     def _alone(self, lower: LayerBounds) -> FloatArray:
-        parts = slices(len(self.rows))
-        return np.concatenate([self._bound_alone(lower, part) for part in parts])
+        return np.concatenate([self._bound_alone(lower, part) for part in slices(len(self.rows))])
 
     def _bound_alone(self, lower: LayerBounds, part: slice) -> FloatArray:
         """Bound rows by their layers alone: there may be millions, of which few could be the best.
@@ -519,7 +517,7 @@ class Frontier:
             self._placed.exchanges[exchange] if exchange else None,
         )
         low = layer_bounds(families, [case], self.problem.bounding(self.allowed), exact=exact)
-        entry = FamilyTable(
+        return FamilyTable(
             float(low.boundary[0]),
             prefix(case.seconds[0]),
             prefix(untied(table)),
@@ -527,8 +525,7 @@ class Frontier:
             table.tied_parameters,
             prefix(table.kept_bytes * times),
             table.working_bytes * times,
-        )
-        return entry, low
+        ), low
 
     def _bound_rows(
         self, bounds_by_pair: LayerBounds, entry: IntArray, rows: IntArray
@@ -668,18 +665,22 @@ class Frontier:
             transfers = np.maximum(transfers, placed[0])
             dense, experts, between = leaving
             leaving = np.maximum(dense, placed[1]), np.maximum(experts, placed[2]), between
-        points = PointColumns(
-            entry=entry,
-            ranks=ranks,
-            micro_batches=m,
-            zero=columns.zero,
-            expert_sharers=owners,
-            instances=instances,
-            rounds=columns.rounds,
-            transfer_s=transfers,
-            leaving=leaving,
+        return bounds(
+            self.problem,
+            self._transfer_bounds,
+            bounds_by_pair,
+            PointColumns(
+                entry=entry,
+                ranks=ranks,
+                micro_batches=m,
+                zero=columns.zero,
+                expert_sharers=owners,
+                instances=instances,
+                rounds=columns.rounds,
+                transfer_s=transfers,
+                leaving=leaving,
+            ),
         )
-        return bounds(self.problem, self._transfer_bounds, bounds_by_pair, points)
 
     def _covered(
         self,
@@ -712,5 +713,6 @@ class Frontier:
         # alone.
         room, share = cutoff - limits.sync, 1.0 / columns.rounds
         times = np.where(m > share, m - share, 1.0)
-        cap = np.where(m > share, (room - limits.total * share) / times, room)
-        return np.asarray(cap * (1 + 1e-12))
+        return np.asarray(
+            np.where(m > share, (room - limits.total * share) / times, room) * (1 + 1e-12)
+        )

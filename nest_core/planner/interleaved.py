@@ -204,8 +204,7 @@ def _of_virtual_stages(
     static = added(choices.stacked("static")).T[:, choices.strategy]
     fits = static + np.maximum(activations + high, stepping) <= costs.limit * (1.0 + 1e-12)
     for k in range(1, len(choices.group)):  # of a group the first that fits
-        before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
-        fits[:, k] &= ~before.any(axis=1)
+        fits[:, k] &= ~((choices.group[:k] == choices.group[k]) & fits[:, :k]).any(axis=1)
     return _VirtualStages(
         micro_batches=costs.micro_batches,
         load=np.where(fits, load, np.inf),

@@ -67,8 +67,11 @@ class BlockBounds:
         fits = tp * cp <= self._problem.network.devices
         if not self._known or not fits or axis not in ("tp", "cp"):
             return np.zeros_like(size)
-        least = self._least(axis, kind, tp, cp if axis == "cp" else 1)
-        return np.asarray(least.along(size.ndim).seconds(size[None])[0])
+        return np.asarray(
+            self._least(axis, kind, tp, cp if axis == "cp" else 1)
+            .along(size.ndim)
+            .seconds(size[None])[0]
+        )
 
     def _least_in_blocks(self, axis: str, kind: Kind, tp: int, cp: int) -> MessageTime:
         """One member: the least of every block, regime by regime."""
@@ -289,8 +292,7 @@ def best_case(
                     problem, transfer_bounds, axis, calls.kind, n, stride, size, space.device_orders
                 )
                 if axis == "ep" and exchange is not None:
-                    placed = exchange.along(size.ndim).seconds(size[None])[0]
-                    least = np.maximum(least, placed)
+                    least = np.maximum(least, exchange.along(size.ndim).seconds(size[None])[0])
                 if blocks is not None:
                     least = np.maximum(least, blocks.seconds(axis, calls.kind, width, size))
                 if axis == "ep" and number is calls.number and problem.overlap.experts:

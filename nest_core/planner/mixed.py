@@ -35,8 +35,9 @@ class MixedFrontier:
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = _alike(enumerate_rows(problem, space))
         self._zeros = tuple(sorted(set(space.zero)))
-        single_zero = replace(space, zero=self._zeros[:1], zero_groups=(0,))
-        self.points = Points(problem, single_zero, self.rows)
+        self.points = Points(
+            problem, replace(space, zero=self._zeros[:1], zero_groups=(0,)), self.rows
+        )
         self._width = self.rows.column("tp") * self.rows.column("cp")
         self.screen = Screen(problem, self.rows, self.allowed, self._zeros)
         self._micros, self._micro = np.unique(self.rows.micro_batch, return_inverse=True)
@@ -61,8 +62,13 @@ class MixedFrontier:
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
         columns, seconds = columns.chosen(fits), seconds[fits]
         points = int(self.points.sizes(rows).sum())
-        limits = Bounds(seconds, self._total[columns.row], np.zeros(len(columns)))
-        return Opened.sorted(columns, limits, PLACED, points, misfit)
+        return Opened.sorted(
+            columns,
+            Bounds(seconds, self._total[columns.row], np.zeros(len(columns))),
+            PLACED,
+            points,
+            misfit,
+        )
 
     def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
         """Nothing is left to refine."""
@@ -87,8 +93,7 @@ class MixedFrontier:
         """Return the bound that a point had by itself."""
         row = np.array([self.points.row(number)])
         columns: PointTable = self.points.columns(row)
-        which = columns.number == number
-        return float(self._seconds(row, columns.rounds[which])[0])
+        return float(self._seconds(row, columns.rounds[columns.number == number])[0])
 
     def leanest(self) -> tuple[float, Point | None]:
         """Of points with equal stages; see `Frontier.leanest`."""
@@ -170,8 +175,7 @@ class MixedFrontier:
         places = {key: place for place, key in enumerate(keys)}
         pairs = zip(self._width[row].tolist(), self._micro[row].tolist(), strict=True)
         entry = np.array([places[pair] for pair in pairs], dtype=np.int64)
-        limit = self.problem.tensor_bytes
-        fits = self.screen.fits(entries, entry, columns, m, cap, limit)
+        fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
         least = self.screen.interleaved(
             entries, entry, columns, m, np.zeros(len(row)), cutoff, uneven=False
         )

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Point, Problem, micro_batches
+from nest_core.costs import DELAYS, Point, Problem, micro_batches
 from nest_core.costs.layout import AXES, device_order, places, ranks_in_nodes, seatings_among
-from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 
@@ -189,14 +188,15 @@ class Points:
     def row(self, number: int) -> int:
         """Return the row of a point."""
         # Of the columns' own type: else all of them would be converted for one point.
-        key = self.first.dtype.type(number)
-        return int(np.searchsorted(self.first, key, side="right")) - 1
+        return int(np.searchsorted(self.first, self.first.dtype.type(number), side="right")) - 1
 
     def _rounds(self, name: str, interleave: int) -> float:
         """See `rounds`; stages in uneven layouts wait for what the replay alone says."""
-        if interleave > 1 and self.space.layouts == "uneven":
-            return float("inf")
-        return float(rounds(interleave, DELAYS.get(name, 0)))
+        return (
+            float("inf")
+            if interleave > 1 and self.space.layouts == "uneven"
+            else float(rounds(interleave, DELAYS.get(name, 0)))
+        )
 
     def _layout(
         self, axes: tuple[str, ...], device_order: str
@@ -211,8 +211,7 @@ class Points:
         """All points of some rows."""
         sizes = self.sizes(rows)
         row, part = np.repeat(rows, sizes), self.rows.chosen(rows)
-        starts = np.cumsum(sizes) - sizes
-        local = np.arange(len(row)) - np.repeat(starts, sizes)
+        local = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         state_index, kind, alike = (np.repeat(kinds, sizes) for kinds in self._kinds(part))
         _, per_schedule, per_order = (np.repeat(counts, sizes) for counts in self._counts(part))
         rest, order = np.divmod(local, per_order)
@@ -293,8 +292,7 @@ def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
     >>> rounds(np.array([1, 4, 1, 1]), np.array([0, 0, 1, 2]))
     array([ 1.,  4.,  3., inf])
     """
-    least = np.array([1.0, 3.0, np.inf])[delay]
-    return np.asarray(np.maximum(interleave, least), dtype=np.float64)
+    return np.asarray(np.maximum(interleave, np.array([1.0, 3.0, np.inf])[delay]), dtype=np.float64)
 
 
 def _padded(ragged: Sequence[Sequence[tuple[Any, ...]]], **columns: str) -> Any:
@@ -309,9 +307,11 @@ def _padded(ragged: Sequence[Sequence[tuple[Any, ...]]], **columns: str) -> Any:
 def _state_keys(space: SearchSpace, part: Rows) -> IntArray:
     """Return what the ZeRO stages of rows, with their groups, depend on; see `_states`."""
     piped = part.pp > 1
-    if space.zero_groups == (0,):  # then all that share weights are alike
-        return np.where(part.shared, 1 + piped, 0)
-    return np.asarray((part.dp * part.column("cp") << 31 | part.owners) << 1 | piped)
+    return np.asarray(
+        np.where(part.shared, 1 + piped, 0)
+        if space.zero_groups == (0,)  # then all that share weights are alike
+        else (part.dp * part.column("cp") << 31 | part.owners) << 1 | piped
+    )
 
 
 def _states(space: SearchSpace, key: int) -> tuple[tuple[int, int], ...]:

@@ -18,12 +18,10 @@ Compiled with numba: a point of 82 layers and 16 stages takes well under a milli
 interpreted loops take seconds. The functions read plain arrays and release the GIL.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -56,9 +54,7 @@ class Choices:
     group: IntArray
 
     @classmethod
-    def of(
-        cls, costs: Sequence[StageCosts], allowed: IntArray, groups: Sequence[int] = ()
-    ) -> Choices:
+    def of(cls, costs: Sequence[StageCosts], allowed: IntArray, groups: Sequence[int] = ()) -> Self:
         """All strategies with all allowed recomputations.
 
         Parameters
@@ -123,8 +119,7 @@ def solve_point(
     cuts = np.zeros(pp + 1, dtype=np.int64)
     chosen = np.zeros(pp, dtype=np.int64)
     m = choices.costs[0].micro_batches
-    seconds = _solve(tables, m, sum_bound, sync_bound, cutoff, cuts, chosen)
-    return float(seconds), cuts, chosen
+    return float(_solve(tables, m, sum_bound, sync_bound, cutoff, cuts, chosen)), cuts, chosen
 
 
 CostTables = namedtuple(
@@ -203,16 +198,14 @@ def _solve(
     best = np.empty((pp + 1, layers + 1))
     step = np.zeros((pp, layers + 1), dtype=np.int64)
     pick = np.zeros((pp, layers + 1), dtype=np.int64)
-    best_s = np.inf
-    sync_cap = np.inf
+    best_s, sync_cap = np.inf, np.inf
     trial_cuts = np.zeros(pp + 1, dtype=np.int64)
     while True:
         # Smallest g = sum(t - w) + max((m - 1) t + w) under the cap on e.
         # Every plan synchronises for at least `sync_bound`, so the rest of the time is all that g
         # may take to be an improvement.
         room = min(best_s, cutoff) - sync_bound
-        least = np.inf
-        least_sync = np.inf
+        least, least_sync = np.inf, np.inf
         load_cap = np.inf
         if m > 1 and room < np.inf:
             # With m = 1 the largest load has no term of its own, and no cap on it can help.
@@ -222,8 +215,7 @@ def _solve(
             if total == np.inf:
                 break
             trial_cuts[0] = 0
-            worst_load = 0.0
-            worst_sync = 0.0
+            worst_load, worst_sync = 0.0, 0.0
             for s in range(pp):
                 i = trial_cuts[s]
                 j = step[s, i]
@@ -231,14 +223,12 @@ def _solve(
                 c = pick[s, i]
                 g = t.strategy[c]
                 load, hidden = stage_load(t, s, c, i, j, s, s)
-                waiting = t.spared[g, j] - t.spared[g, i]
-                worst_load = max(worst_load, (m - 1) * load + waiting)
+                worst_load = max(worst_load, (m - 1) * load + (t.spared[g, j] - t.spared[g, i]))
                 exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
                 worst_sync = max(worst_sync, exposed - hidden)
             value = total + worst_load
             if value < least:
-                least = value
-                least_sync = worst_sync
+                least, least_sync = value, worst_sync
             if value + worst_sync < best_s and value + worst_sync <= cutoff:
                 best_s = value + worst_sync
                 for s in range(pp):
@@ -264,8 +254,7 @@ def _smallest_sum(
     step: IntArray,
     pick: IntArray,
 ) -> float:
-    pp = t.time.shape[0]
-    options = t.time.shape[1]
+    pp, options = t.time.shape[0], t.time.shape[1]
     layers = t.static.shape[1] - 1
     slack = t.limit * (1.0 + 1e-12)
     best[:, :] = np.inf

@@ -175,8 +175,7 @@ def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) ->
         copy = tables.tied[t] if j == layers and pp > 1 else 0.0
         arrive = _hop(cases.hops, p, pp, s) if s > 0 else 0.0
         transfer = arrive + retire
-        retire = arrive
-        first = j
+        retire, first = arrive, j
         for n in range(tables.allowed.shape[0]):
             c = tables.allowed[n]
             i = j
@@ -280,8 +279,7 @@ def evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> Floa
             if size <= 0 or size % virtual_stages != 0:
                 continue
             layers_per_stage = size // virtual_stages
-            total = 0.0
-            most = 0.0
+            total, most = 0.0, 0.0
             # The last stage feeds the first, but at the ends of the chain.
             arrive = (v - 1) * cases.hops.near[p]
             for s in range(stages):

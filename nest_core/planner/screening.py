@@ -63,8 +63,7 @@ class Screen:
         self._zeros = zeros
         # Where stages differ, as many ranks hold the same experts as any of their strategies has.
         families = rows.families
-        experts_per_rank = families.tp // np.minimum(families.ep * families.etp, families.tp)
-        self._most = int(experts_per_rank.max())
+        self._most = int((families.tp // np.minimum(families.ep * families.etp, families.tp)).max())
 
     def hops(
         self,
@@ -145,8 +144,9 @@ class Screen:
             result[at] = evens(tables, cases, sync[at])
             if uneven:
                 layouts = _layouts(self._problem.layers, cases.pp, cases.interleave)
-                other = unevens(tables, cases, layouts, sync[at], cutoff)
-                result[at] = np.minimum(result[at], other)
+                result[at] = np.minimum(
+                    result[at], unevens(tables, cases, layouts, sync[at], cutoff)
+                )
         return result
 
     def _tables(self, entries: list[FamilyTable], limit: float | None = None) -> RelaxedTables:
@@ -221,8 +221,9 @@ class Screen:
                 _shares(columns.zero, ranks, pp, least) for ranks in (sharers, owners)
             )
             if self._zeros:  # some strategy may hold its experts once
-                alone = _shares(columns.zero, np.ones_like(owners), pp, least)
-                experts = np.minimum(experts, alone)
+                experts = np.minimum(
+                    experts, _shares(columns.zero, np.ones_like(owners), pp, least)
+                )
             return np.stack([dense, experts])
 
         return (
@@ -250,5 +251,7 @@ def _shares(
     """Bytes per element of every point, from its ZeRO stage, the ranks that share it and ``pp``,
     of which only matters whether it is 1.
     """
-    keys = 8 * ranks + 4 * (pp > 1) + zero
-    return each(keys, lambda kind: share(kind % 4, kind // 8, 1 + kind // 4 % 2))
+    return each(
+        8 * ranks + 4 * (pp > 1) + zero,
+        lambda kind: share(kind % 4, kind // 8, 1 + kind // 4 % 2),
+    )

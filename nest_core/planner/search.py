@@ -18,12 +18,10 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.costs import Plan, Point, Problem, Report, offloaded, price
+from nest_core.costs import Plan, Point, Problem, Report, offloaded, plan_words, price
 from nest_core.costs.head_room import sure_words
 from nest_core.costs.layout import DEVICE_ORDERS
-from nest_core.costs.plan_words import plan_words
-from nest_core.documents.errors import InputError
-from nest_core.documents.units import at_least_gib, humanise_seconds
+from nest_core.documents import InputError, at_least_gib, at_most_percent, humanise_seconds
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
@@ -81,6 +79,15 @@ class Certificate:
         """Return where it stopped before its proof, and whose plan it then has."""
         return f"stopped {self.ended}" + (f", its plan from {self.origin}" if self.origin else "")
 
+    @property
+    def room(self) -> str:
+        """Return by how much the optimum may be faster, rounded up; empty once it is proven."""
+        if self.proven:
+            return ""
+        if not 0 < self.gap < 1:
+            return "optimum unbounded" if self.gap else "optimum no faster"
+        return f"optimum at most {at_most_percent(self.gap / (1 - self.gap))} faster"
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -102,6 +109,17 @@ class Progress:
     infeasible: int
     best_s: float
     lower_bound_s: float
+
+    @property
+    def share(self) -> float:
+        """Share of the points whose fate is known."""
+        return (self.solved + self.bounded + self.infeasible) / self.points
+
+    @property
+    def words(self) -> str:
+        """How many points are solved, and the best time so far."""
+        best = humanise_seconds(self.best_s) if self.best_s < float("inf") else "none yet"
+        return f"{self.solved:,} points solved, best {best}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,9 +396,11 @@ class Leading:
     @property
     def cutoff(self) -> float:
         """What a new plan must not exceed, ties included."""
-        if len(self.found) < self.size:
-            return self._within_s * (1 + _TIE)
-        return self.found[self.size - 1][0] * (1 + _TIE)
+        return (
+            self._within_s * (1 + _TIE)
+            if len(self.found) < self.size
+            else self.found[self.size - 1][0] * (1 + _TIE)
+        )
 
     @property
     def best_s(self) -> float:
@@ -608,8 +628,7 @@ def audit(
     if len(space.offload) > 1:
         return _audit_all(problem, space, result, count, seed)
     space = space.offloading(space.offload[0])
-    problem = offloaded(problem, space.offload[0])
-    frontier = _frontier(problem, space)
+    frontier = _frontier(offloaded(problem, space.offload[0]), space)
     best = result.best.iteration_s if result.best else float("inf")
     solved = set(result.solved_points)
     size = min(count + len(solved), len(frontier))

@@ -247,15 +247,17 @@ def head_room_steps(
             within_s=best_known_s,
             frontier=near.frontier and near.frontier.of(eased_problem),
         )
-        proven = result.certificate.proven
-        return HeadRoom(certainty, eased_problem.planned_bytes, result.best, proven)
+        return HeadRoom(
+            certainty, eased_problem.planned_bytes, result.best, result.certificate.proven
+        )
 
     return tuple(step(certainty) for certainty in CERTAINTIES)
 
 
 def _fits(report: Report, problem: Problem) -> bool:
-    needed = max(stage.memory.total for stage in report.stages)
-    return needed <= problem.planned_bytes * (1 + _ROUNDING)
+    return max(stage.memory.total for stage in report.stages) <= problem.planned_bytes * (
+        1 + _ROUNDING
+    )
 
 
 def _roomier(problem: Problem) -> Problem:

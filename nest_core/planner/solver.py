@@ -11,6 +11,7 @@ from weakref import ref
 import numpy as np
 
 from nest_core.costs import (
+    DELAYS,
     Plan,
     Point,
     Problem,
@@ -21,7 +22,6 @@ from nest_core.costs import (
     stage_costs,
 )
 from nest_core.costs.layout import Layout
-from nest_core.costs.schedules import DELAYS
 from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds
 from nest_core.documents.kept import kept_within
 from nest_core.network import FloatArray, IntArray
@@ -130,8 +130,9 @@ class Solver:
 
     def _costs_alike(self, point: Point) -> StageCosts:
         shared = self.links(point)
-        layers = _placed_seconds(self.problem, point, shared)
-        return stage_costs(self.problem, point, shared, layers)
+        return stage_costs(
+            self.problem, point, shared, _placed_seconds(self.problem, point, shared)
+        )
 
     def links(self, point: Point) -> PlanLinks:
         """Links under a point's layout, which many points share, whatever experts they have."""
@@ -215,9 +216,11 @@ class Solver:
             total = max(0.0, prepared.total - spared(choices.costs))
             seconds, ends, chosen = solve_point(choices, total, prepared.sync, cutoff)
             cuts = tuple(ends.tolist())
-        if seconds == float("inf"):
-            return seconds, None
-        return seconds, self._plan(prepared, cuts, chosen)
+        return (
+            (seconds, None)
+            if seconds == float("inf")
+            else (seconds, self._plan(prepared, cuts, chosen))
+        )
 
     def _plan(self, prepared: Prepared, cuts: tuple[int, ...], chosen: IntArray) -> Plan:
         choices, point, names = prepared.choices, prepared.point, self.problem.recomputations
@@ -226,8 +229,9 @@ class Solver:
             return Plan(point, cuts, recompute, offload=self.problem.offload)
         used = tuple(prepared.strategies[g] for g in choices.strategy[chosen].tolist())
         first = used[0].within(point)
-        differ = used if len(set(used)) > 1 else ()
-        return Plan(first, cuts, recompute, differ, self.problem.offload)
+        return Plan(
+            first, cuts, recompute, used if len(set(used)) > 1 else (), self.problem.offload
+        )
 
 
 def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) -> float:
@@ -254,8 +258,7 @@ def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: 
     # the mean of what positions pay whatever they hold. Where passes hide what is sent once, they
     # hide no more than `cover`, all that the backward passes of the chain leave free; the larger
     # of both ways to say so holds (docs/method.md, "The program", "Bounds").
-    base = min(float(entry.sync_base.mean()) for entry in costs)
-    return least / len(costs[0].sync_base) + base
+    return least / len(costs[0].sync_base) + min(float(entry.sync_base.mean()) for entry in costs)
 
 
 def _paced_bound(costs: Sequence[StageCosts], pace: float) -> float:

@@ -174,9 +174,11 @@ class SearchSpace:
         Without it all tensor-parallel ranks hold the same tokens, and have the same experts at
         work on them.
         """
-        if not self.etp:
-            return (tp,)
-        return tuple(n for n in dict.fromkeys(self.etp) if n == tp or (sp and tp % n == 0))
+        return (
+            (tp,)
+            if not self.etp
+            else tuple(n for n in dict.fromkeys(self.etp) if n == tp or (sp and tp % n == 0))
+        )
 
     def stages_of_zero(self, pp: int) -> tuple[int, ...]:
         """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, where alike, 1."""
@@ -216,10 +218,14 @@ class SearchSpace:
 
     def interleaves(self, layers: int, pp: int, interleave: int) -> bool:
         """Whether a chain of layers has a layout of so many virtual stages."""
-        if pp == 1 or interleave == 1:
-            return False
-        uneven = self.layouts == "uneven" and pp * interleave <= layers
-        return uneven or bool(even_patterns(layers, pp, interleave))
+        return (
+            pp > 1
+            and interleave > 1
+            and (
+                (self.layouts == "uneven" and pp * interleave <= layers)
+                or bool(even_patterns(layers, pp, interleave))
+            )
+        )
 
     @property
     def replaces_gpipe(self) -> bool:
@@ -571,5 +577,4 @@ def _schedulable(
         for depth in np.unique(pp).tolist()
         if any(space.interleaves(problem.layers, depth, v) for v in space.interleave)
     ]
-    rounds = micro_batches(problem.batch, dp, micro) % pp == 0
-    return np.asarray(rounds & np.isin(pp, depths))
+    return np.asarray((micro_batches(problem.batch, dp, micro) % pp == 0) & np.isin(pp, depths))

@@ -76,8 +76,12 @@ class TransferBounds:
         def start(kind: int) -> float:
             if kind < 4:  # one rank has nothing to send
                 return 0.0
-            lines = self.lines("reduce_scatter" if kind % 2 else "all_reduce", kind // 2)
-            return min(start for start, _ in lines)
+            return min(
+                start
+                for start, _ in self.lines(
+                    "reduce_scatter" if kind % 2 else "all_reduce", kind // 2
+                )
+            )
 
         return each(2 * ranks + (zero > 0), start)
 
@@ -147,8 +151,7 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
     ones = np.ones_like(cp)
     for block, rate in egress_rates:
         outermost = regular & ((cp == 1) | (block == _block_sizes(network)[-1]))
-        run = np.minimum(cp, -(-block // tp))
-        kinds = [(dense, period, dp, cp, run, outermost)]
+        kinds = [(dense, period, dp, cp, np.minimum(cp, -(-block // tp)), outermost)]
         if not same_groups:
             replicas = np.maximum(dp // ep, 1)
             kinds.append((experts, period * ep, replicas, ones, ones, regular & (cp == 1)))
@@ -159,8 +162,7 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
             )
             np.maximum(bounds, np.where(leaves, seconds, 0.0), out=bounds)
             if same_groups:
-                alike = np.where(leaves & (cp == 1), seconds, 0.0)
-                np.maximum(experts, alike, out=experts)
+                np.maximum(experts, np.where(leaves & (cp == 1), seconds, 0.0), out=experts)
     experts = np.where(has_experts, np.maximum(experts, experts_beyond), 0.0)
     return np.maximum(dense, dense_beyond), experts
 
@@ -405,9 +407,11 @@ def call_bound(
 
 def _share_outside(dispatch: Dispatch | None, n: int, together: int) -> float:
     """Return what leaves a block, or enters it, of each member's buffer; ``together`` are in it."""
-    if dispatch is None:
-        return 1 - together / n
-    return min((n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1))
+    return (
+        1 - together / n
+        if dispatch is None
+        else min((n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1))
+    )
 
 
 def hop_seconds(

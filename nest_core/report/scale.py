@@ -1,7 +1,5 @@
 """Linear axes of small charts: from values to pixels, and the round values that carry a tick."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,8 +1,7 @@
 """Tables: one value, as HTML for pages and documents and as text for terminals."""
 
-from __future__ import annotations
-
 import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +67,9 @@ def html_table(rows: Sequence[Mapping[str, str]], *, inline: bool = False) -> st
         Whether the table brings its own style, for documents that have none.
     """
     names = list(rows[0])
-    words = {names[0]} | {name for name in names if not any(_is_figure(r[name]) for r in rows)}
+    words = {names[0]} | {
+        name for name in names if not any(re.match(r"[–$]|[−+]*\d", row[name]) for row in rows)
+    }
 
     def cell(tag: str, name: str, text: str) -> str:
         look = ' class="nest-words"' if name in words else ""
@@ -76,13 +77,9 @@ def html_table(rows: Sequence[Mapping[str, str]], *, inline: bool = False) -> st
             look = f' style="{_CELL} text-align: {"left" if name in words else "right"};"'
         return f"<{tag}{look}>{html.escape(text)}</{tag}>"
 
-    head = "".join(cell("th", name, name) for name in names)
+    head = "".join(cell("th" if name else "td", name, name) for name in names)
     body = "".join(
         f"<tr>{''.join(cell('td', name, row[name]) for name in names)}</tr>" for row in rows
     )
     look = f'style="{_TABLE}"' if inline else 'class="nest-table"'
     return f"<table {look}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _is_figure(text: str) -> bool:
-    return text[:1] in ("–", "$") or text.lstrip("−+")[:1].isdigit()

@@ -163,7 +163,8 @@ class Scenario:
         names = dict(self._keys())
         overrides = dict(self.overrides)
         for name, value in changes.items():
-            key = name if "." in name else names.get(name)
+            is_table = name in ScenarioFile.model_fields and isinstance(value, Mapping)
+            key = name if "." in name or is_table else names.get(name)
             if key is None:
                 near = difflib.get_close_matches(name, names, 1)
                 hint = f"write {near[0]}" if near else "name a key of the scenario file"
@@ -178,21 +179,22 @@ class Scenario:
     def _keys(self) -> Iterator[tuple[str, str]]:
         """Yield names that `with_` takes, and the dotted keys that they stand for."""
         merged, _ = expanded(self.document, self.overrides, self.folder)
-        tables: list[tuple[str, type[BaseModel]]] = []
         kinds = {name: _table(field) for name, field in FabricFile.model_fields.items()}
-        for name, kind in kinds.items():
-            if kind is not None and isinstance(merged["fabric"].get(name), Mapping):
-                tables.append((f"fabric.{name}.", kind))
+        tables: list[tuple[str, type[BaseModel]]] = [
+            (f"fabric.{name}.", kind)
+            for name, kind in kinds.items()
+            if kind is not None and isinstance(merged["fabric"].get(name), Mapping)
+        ]
         tables.append(("fabric.", FabricFile))
         for section in ("accelerator", "baselines", "search", "workload"):
             kind = _table(ScenarioFile.model_fields[section])
             if kind is not None:
                 tables.append((f"{section}.", kind))
+        tops = (info.alias or name for name, info in ScenarioFile.model_fields.items())
+        yield from ((name, name) for name in tops)
         for prefix, table in tables:  # a later one goes before: the job, then what it runs on
-            for name, key in names_of(table):
-                if name not in _OF_FILES:
-                    yield name, prefix + key
-        yield from (("fabric", "fabric"), ("accelerator", "accelerator"))
+            pairs = ((name, prefix + key) for name, key in names_of(table))
+            yield from (pair for pair in pairs if pair[0] not in _OF_FILES)
 
 
 def load_scenario(

@@ -5,11 +5,10 @@ A scenario (`nest_core.scenario`) is a job and a search space; a measured run
 function that makes a `Problem` of either.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, Self
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.head_room import spread_of
@@ -24,9 +23,8 @@ from nest_core.costs.tables import (
     model_flops,
 )
 from nest_core.fabric import Fabric
-from nest_core.hardware import Accelerator, Stack
-from nest_core.network import Network, collapse
-from nest_core.network.traffic import reduce_scatters
+from nest_core.hardware import Accelerator, Stack, hidden_shares, hiding, load_family
+from nest_core.network import Network, collapse, reduce_scatters
 from nest_core.workload import RECOMPUTE, Model, Strategy, check_experts
 
 __all__ = ["Job", "overlap_of"]
@@ -125,6 +123,28 @@ class Job:
         """What hides behind compute; a model without experts has nothing for `expert_overlap`."""
         experts = self.expert_overlap and self.model.experts > 1
         return replace(overlap_of(self.overlap, self.accelerator), experts=experts)
+
+    def hiding(self, traffic: Mapping[str, bool]) -> Self:
+        """Return the job with software that hides classes of traffic, or does not.
+
+        Parameters
+        ----------
+        traffic : mapping of str to bool
+            By class, ``tp``, ``pp`` or ``dp``; others stay as the stack has them.
+        """
+        stack, device = hiding(self.stack, self.precision, traffic), self.accelerator
+        shares: dict[str, Any] = hidden_shares(
+            load_family(device.family.name), stack, self.precision
+        )
+        family = replace(
+            device.family,
+            **{
+                f"overlap_{name}": shares[f"overlap_{name}"]
+                for name, hides in traffic.items()
+                if hides != self.stack.overlaps(name, self.precision)
+            },
+        )
+        return replace(self, stack=stack, accelerator=replace(device, family=family))
 
     def lower_bound(self, tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
         """Return what one sequence takes and holds at least, at any micro-batch; see `Problem`."""

@@ -4,8 +4,6 @@ An axis that is absent takes every valid degree; of degrees that are asked for, 
 kept. Where none is left, the error names some that are valid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,8 +13,7 @@ from nest_core.documents.schema import Range, SearchTable, WorkloadTable
 from nest_core.fabric import Fabric
 from nest_core.fabric.lattice import torus_of
 from nest_core.planner import ORDERS, SearchSpace
-from nest_core.workload import RECOMPUTE, Model, check_modules
-from nest_core.workload.offload import offloading
+from nest_core.workload import RECOMPUTE, Model, check_modules, offloading
 from nest_core.workload.recomputation import recomputation
 
 __all__ = ["search_space"]

@@ -4,8 +4,6 @@ A scenario names a fabric, an accelerator and a model, or holds a fabric inline;
 ``--set`` replace single keys before anything is checked, so every way in meets the same rules.
 """
 
-from __future__ import annotations
-
 import copy
 import logging
 from collections.abc import Iterable, Mapping
@@ -185,7 +183,30 @@ def expanded(
             merged[key] = changes.pop(key)
         if key in merged:
             merged[key] = _table_of(key, merged[key], folder)
+    rate = changes.get("accelerator.scale_up_GBps")
+    if isinstance(merged.get("accelerator"), dict):
+        rate = rate or merged["accelerator"].get("scale_up_GBps")
+    if rate and isinstance(merged.get("fabric"), dict):
+        _set_inside_rate(merged["fabric"], rate)
     return merged, changes
+
+
+def _set_inside_rate(fabric: dict[str, Any], rate_GBps: float) -> None:
+    """Give links inside nodes the accelerator's rate where the fabric's source states none."""
+    assumed = fabric.get("assumed_inside_GBps")
+    if assumed is None:
+        return
+    file = checked(FabricFile, fabric, "fabric.")
+    groups = {entry.id: entry.group for entry in file.element or () if entry.role != "nic"}
+    inside = [
+        link
+        for link in fabric.get("link", ())
+        if groups.get(link["a"]) and groups[link["a"]] == groups.get(link["b"])
+    ]
+    for table in (*fabric.get("level", ())[:1], *inside, fabric.get("intra_node") or {}):
+        if table.get("bandwidth_GBps") == assumed:
+            table["bandwidth_GBps"] = rate_GBps
+    fabric["assumed_inside_GBps"] = rate_GBps
 
 
 def load_fabric(name: str, folder: Path | None = HERE) -> Fabric:

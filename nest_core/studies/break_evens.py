@@ -1,32 +1,23 @@
-"""What must be true for one design to win over another, and the order of several.
+"""What must be true for one design to cost less than another for what it trains.
 
 A break-even (`nest_core.studies.whole_cost`) is found once with typical prices and predicted
 speeds, and again at every end: all prices low, all high, the ratio of the two speeds at either end
 of the paired interval (`nest_core.studies.uncertainty`). The range is from the smallest to the
-largest of these; where an end has no break-even, the range is open there. Two designs whose speeds
-differ by less than the paired interval are a tie in speed, and the sentence says so.
-
-In an order two designs tie where what tells them apart lies inside the paired interval: by days
-where their speeds differ by less than it; by price, which is that of a million tokens, where the
-interval about the ratio of their speeds holds the ratio of their costs; by failure where the shares
-that are lost differ by less than the interval about the rest. Without plans the price is that of
-the whole bill; then figures within a thousandth are a tie. Prices of the parts are the same in all
-designs, so their ends make no tie.
+largest of these; where an end has no break-even, the range is open there. A break-even compares
+predictions: who is built where two designs tie says the rule of `nest_core.studies.decision`.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nest_core.bill.prices import PriceRange
-from nest_core.documents import format_days, format_money, percent, require
-from nest_core.hardware.posterior import SHARE, WIDTH
+from nest_core.documents import agreeing, does, format_money, percent
+from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.uncertainty import paired_sd
-from nest_core.studies.whole_bill import WholeBill, device_usd_of
+from nest_core.studies.whole_bill import WholeBill
 from nest_core.studies.whole_cost import (
     BreakEvenPoint,
     DesignCost,
@@ -37,14 +28,9 @@ from nest_core.studies.whole_cost import (
 )
 
 __all__ = [
-    "ORDERS",
     "BreakEven",
-    "OrderedDesign",
     "between",
     "of_design",
-    "ordered",
-    "speeds_tie",
-    "with_break_evens",
 ]
 
 _ENDS = ("low", "typical", "high")
@@ -80,24 +66,12 @@ class BreakEven:
     headline: str = ""
 
 
-def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
-    """Return what decides: of the first alone, else of the first against every other."""
-    first, *others = bills
-    if not others:
-        return of_design(first)
-    return [row for other in others for row in between(first, other, device_usd_of(bills))]
-
-
-def speeds_tie(first: WholeBill, second: WholeBill) -> bool:
-    """Return whether two designs' speeds differ by less than their paired interval."""
-    if first.tokens_per_s is None or second.tokens_per_s is None:
-        return False
-    difference = abs(math.log(first.tokens_per_s / second.tokens_per_s))
-    return difference < WIDTH * paired_sd(first.sureness, second.sureness)
-
-
 def between(
-    first: WholeBill, second: WholeBill, device_usd: PriceRange | None, hours: float = 1.0
+    first: WholeBill,
+    second: WholeBill,
+    device_usd: PriceRange | None,
+    hours: float,
+    reference: DesignCost,
 ) -> list[BreakEven]:
     """Return what decides between two planned designs; nothing where one has no plan.
 
@@ -108,22 +82,26 @@ def between(
         An accelerator with its share of the server; without one only its break-even is known.
     hours : float
         Share of the hours for which the cluster trains this model.
+    reference : DesignCost
+        What an accelerator is worth for the rest of them; see `with_hours`.
     """
     mine, theirs = first.cost(), second.cost()
-    if mine is None or theirs is None:
+    if mine is None or theirs is None or mine == theirs:
         return []
     if mine.tokens_per_s * theirs.paid < theirs.tokens_per_s * mine.paid:
         first, second = second, first  # sentences are about the one whose accelerators do more
 
-    def shared(one: DesignCost, other: DesignCost) -> tuple[DesignCost, DesignCost]:
-        return with_hours(one, other, hours) if hours < 1 else (one, other)
+    def works(*designs: DesignCost) -> tuple[DesignCost, DesignCost]:
+        work, other = (with_hours(design, reference, hours) for design in designs)
+        return work, other
 
+    pair, per = (first, second), "per token" if hours == 1.0 else "for its work"
     rows = [
         _break_even(
             "device_usd",
-            (first, second),
-            lambda one, other, _: crossing_of_price(*shared(one, other)),
-            "an accelerator with its server share costs",
+            pair,
+            lambda one, other, _: crossing_of_price(*works(one, other)),
+            f"{per} while an accelerator with its server share costs",
             _ALWAYS,
             format_money,
         )
@@ -132,9 +110,11 @@ def between(
         rows += [
             _break_even(
                 "share_of_hours",
-                (first, second),
-                lambda one, other, end: crossing_of_hours(one, other, getattr(device_usd, end)),
-                "it trains this model for",
+                pair,
+                lambda one, other, end: crossing_of_hours(
+                    one, other, getattr(device_usd, end), reference
+                ),
+                "for its work while it trains this model for",
                 (
                     "however few of its hours train this model",
                     "even where all its hours train this model",
@@ -143,11 +123,11 @@ def between(
             ),
             _break_even(
                 "years",
-                (first, second),
+                pair,
                 lambda one, other, end: crossing_of_years(
-                    *shared(one, other), getattr(device_usd, end)
+                    *works(one, other), getattr(device_usd, end)
                 ),
-                "it is kept for",
+                f"{per} while it is kept for",
                 ("however long it is kept", "however long it is kept"),
                 lambda value: f"{value:.3g} years",
             ),
@@ -206,15 +186,15 @@ def _break_even(
     """Return the break-even of a quantity with its range and its sentence."""
     first, second = pair
     point, low, high = _ranged(first, second, crossing)
-    tie = _tie(first, second, quantity) if speeds_tie(first, second) else ""
     if point.always or point.never:
         winner, loser = (first, second) if point.always else (second, first)
-        headline = f"{winner.name} wins over {loser.name} {everywhere[point.never]}"
-        sentence = f"{headline}{_exception(point, low, high, words)}{tie}."
+        headline = f"{does(winner.name, 'costs')} less than {loser.name} {everywhere[point.never]}"
+        sentence = f"At predicted speeds {headline}{_exception(point, low, high, words)}."
     else:
         winner, side = first, "more than" if point.above else "less than"
-        headline = f"{first.name} wins over {second.name} while {subject} {side} {words(point.at)}"
-        sentence = f"{headline} ({_bounds(low, high, words)}){tie}."
+        verb = agreeing(first.name, "costs")
+        headline = f"{first.name} {verb} less than {second.name} {subject} {side} {words(point.at)}"
+        sentence = f"At predicted speeds {headline} ({_bounds(low, high, words)})."
     return BreakEven(
         quantity,
         None if point.always or point.never else point.at,
@@ -248,20 +228,8 @@ def _edge(centre: BreakEvenPoint, point: BreakEvenPoint) -> float:
     """Return where the first comes ahead in the direction in which it does at the centre."""
     if point.always or point.never:
         return 0.0 if point.always == centre.above else math.inf
-    if point.above == centre.above:
-        return point.at
-    return math.inf if centre.above else 0.0
-
-
-def _tie(first: WholeBill, second: WholeBill, quantity: str) -> str:
-    """Say that two speeds cannot be told apart, and then which design costs less."""
-    words = f"; their speeds differ by less than the {SHARE:.0%} paired interval"
-    mine, theirs = first.cost(), second.cost()
-    if quantity != "device_usd" or mine is None or theirs is None or mine.paid != theirs.paid:
-        return words
-    saved = mine.besides_usd - theirs.besides_usd
-    cheaper = second if saved > 0 else first
-    return f"{words}, and {cheaper.name} costs {format_money(abs(saved))} less" if saved else words
+    beyond = math.inf if centre.above else 0.0
+    return point.at if point.above == centre.above else beyond
 
 
 def _exception(point: BreakEvenPoint, low: float, high: float, words: Words) -> str:
@@ -270,122 +238,19 @@ def _exception(point: BreakEvenPoint, low: float, high: float, words: Words) -> 
         return ""
     edge = high if point.at == low else low
     if edge in (0.0, math.inf):
-        return " at typical prices and predicted speeds, though not at every end of their ranges"
+        return ", though not at every end of the prices and speeds"
     side = "below" if edge < point.at else "beyond"
     return f"; at one end of the ranges only {side} {words(edge)}"
 
 
 def _bounds(low: float, high: float, words: Words) -> str:
     """Return the range of a break-even in words, as far as it has ends."""
-    ends = f"the ends of the prices and of the {SHARE:.0%} paired interval"
     if low == 0 and math.isinf(high):
-        return f"{ends} leave it open"
+        return "range open at both ends"
     if math.isinf(high):
-        return f"{words(low)} or more over {ends}"
-    return f"{_span(low, high, words) if low > 0 else 'up to ' + words(high)} over {ends}"
+        return f"range {words(low)} or more"
+    return f"range {_span(low, high, words) if low > 0 else 'up to ' + words(high)}"
 
 
 def _span(low: float, high: float, words: Words) -> str:
     return words(low) if words(low) == words(high) else f"{words(low)} to {words(high)}"
-
-
-ORDERS = ("price", "days", "failure")
-_SAME = 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class OrderedDesign:
-    """A design in its place.
-
-    Parameters
-    ----------
-    rank : int
-        From 1; the same for designs that tie with the first of their rank.
-    name : str
-    value : float or None
-        Dollars (per million tokens where planned), days, or share lost; None comes last.
-    text : str
-        The value as people read it.
-    ties : tuple of str
-        Designs that it cannot be told from.
-    note : str
-        Why there is no value, or what fails.
-    """
-
-    rank: int
-    name: str
-    value: float | None
-    text: str
-    ties: tuple[str, ...] = ()
-    note: str = ""
-
-
-def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesign, ...]:
-    """Return designs from the best to the worst.
-
-    Parameters
-    ----------
-    bills : sequence of WholeBill
-    by : {"price", "days", "failure"}
-
-    Raises
-    ------
-    InputError
-        For another order.
-    """
-    require(by in ORDERS, "order", "must be price, days or failure", by, "pick one")
-    planned = all(bill.report is not None for bill in bills)
-    values = [_value(bill, by, planned) for bill in bills]
-    places = sorted(
-        range(len(bills)), key=lambda place: (values[place] is None, values[place] or 0.0)
-    )
-    rows: list[OrderedDesign] = []
-    for number, place in enumerate(places):
-        bill, value = bills[place], values[place]
-        ties = tuple(
-            bills[other].name
-            for other in places
-            if other != place
-            and value is not None
-            and values[other] is not None
-            and _order_tie(bill, bills[other], by, (value, values[other] or 0.0))
-        )
-        lead = next((row for row in rows if row.rank == rows[-1].rank), None)
-        rank = lead.rank if lead and lead.name in ties else number + 1  # of a tie the first has it
-        note = bill.worst_loss[1] if by == "failure" and bill.worst_loss else bill.reason
-        rows.append(OrderedDesign(rank, bill.name, value, _text(value, by, planned), ties, note))
-    return tuple(rows)
-
-
-def _value(bill: WholeBill, by: str, planned: bool) -> float | None:
-    if by == "days":
-        return bill.training.days if bill.training else None
-    if by == "failure":
-        return bill.worst_loss[0] if bill.worst_loss else None
-    rate, owned = bill.tokens_per_s, bill.owned
-    if not planned or rate is None:
-        return None if planned else owned.total_usd.typical
-    hours = owned.years * 8766.0 * (owned.sold_share or 1.0)  # what has no source has it nowhere
-    return owned.total_usd.typical * 1e6 / (rate * 3600.0 * hours)
-
-
-def _order_tie(bill: WholeBill, other: WholeBill, by: str, values: tuple[float, float]) -> bool:
-    mine, theirs = values
-    if bill.sureness is None or other.sureness is None:
-        return math.isclose(mine, theirs, rel_tol=_SAME)
-    width = WIDTH * paired_sd(bill.sureness, other.sureness)
-    if by == "failure":  # of what is left of each one's own throughput
-        mine, theirs = 1.0 - mine, 1.0 - theirs
-        if mine <= 0 or theirs <= 0:
-            return mine <= 0 and theirs <= 0
-    return abs(math.log(mine / theirs)) < width
-
-
-def _text(value: float | None, by: str, planned: bool) -> str:
-    if value is None:
-        return "unknown"
-    if by == "days":
-        return format_days(value)
-    if by == "failure":
-        return f"{percent(value)} lost"
-    return f"${value:.3g} per million tokens" if planned else format_money(value)

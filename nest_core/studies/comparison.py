@@ -9,7 +9,7 @@ Power with accelerators adds their design power; hosts, fans and cooling are not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from nest_core.bill.ownership import Owned, owned
@@ -17,14 +17,22 @@ from nest_core.bill.prices import Prices, prices_of
 from nest_core.costs.price import Report
 from nest_core.documents import InputError, assign, csv_text, require
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
-from nest_core.network import collapse
-from nest_core.network.groups import level_blocks
+from nest_core.network import collapse, level_blocks
 from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues, expanded
 from nest_core.studies.comparison_table import ComparisonLine, lines
+from nest_core.studies.decision import Decision, DecisionInputs, check_jobs, decide
 from nest_core.studies.equal_budget import Budget, at_budget, spent
+from nest_core.studies.ranking import MAX_LOSS
 from nest_core.studies.solving import Stop, losses, never
-from nest_core.studies.whole_bill import Candidate, WholeBill, bill_of_scenario, training_of
+from nest_core.studies.uncertainty import sureness_of
+from nest_core.studies.whole_bill import (
+    Candidate,
+    WholeBill,
+    bill_of_scenario,
+    scenario_prices,
+    training_of,
+)
 from nest_core.studies.whole_cost import DEVICE_USD
 
 __all__ = [
@@ -33,6 +41,7 @@ __all__ = [
     "LONGEST_NAME",
     "MOST",
     "Comparison",
+    "assumptions_of",
     "budget_of",
     "compare",
     "comparison_of",
@@ -40,6 +49,7 @@ __all__ = [
     "further_figures",
     "planned_candidate",
     "settings_of",
+    "with_further",
 ]
 
 FEWEST, MOST = 2, 6
@@ -59,44 +69,51 @@ class Comparison:
     ----------
     candidates : tuple of Candidate
     budget : Budget or None
+    assumed : DecisionInputs
+        What the decision takes for granted.
     """
 
     candidates: tuple[Candidate, ...]
     budget: Budget | None
+    assumed: DecisionInputs = field(default_factory=DecisionInputs)
 
-    @property
-    def one_job(self) -> bool:
-        """Whether all train the same model with the same sequence length and batch."""
-        jobs = [candidate.scenario for candidate in self.candidates]
-        return len({(job.model, job.sequence, job.batch) for job in jobs}) == 1
+    def decision(self) -> Decision:
+        """Return which of them is to be built; raises as `decide`."""
+        return decide(self.candidates, self.assumed)
 
     def lines(self) -> tuple[ComparisonLine, ...]:
         """Return the table: one line per figure, a value and a text per candidate."""
         return lines(self.candidates, self.budget)
 
-    def at(self, changes: Mapping[str, Any], tokens: float | None = None) -> Comparison:
+    def at(
+        self,
+        changes: Mapping[str, Any],
+        tokens: float | None = None,
+        assumed: DecisionInputs | None = None,
+    ) -> Comparison:
         """Return the same plans under other prices.
 
         Parameters
         ----------
         changes : mapping
-            Dotted keys of the price list (``ownership.pue.typical``) to values, over the shipped
-            one.
+            Dotted keys of the price list (``ownership.pue.typical``) to values, over each
+            scenario's own.
         tokens : float, optional
             Of the training run; 20 per parameter without.
+        assumed : DecisionInputs, optional
+            The present ones without.
         """
-        prices = prices_of(None, changes)
         moved = (
             replace(
                 candidate,
-                owned=_owned(candidate.scenario, prices),
+                owned=_owned(candidate.scenario, scenario_prices(candidate.source, changes)),
                 training=training_of(
                     candidate.scenario, candidate.report, candidate.sureness, tokens
                 ),
             )
             for candidate in self.candidates
         )
-        return Comparison(tuple(moved), self.budget)
+        return Comparison(tuple(moved), self.budget, assumed or self.assumed)
 
     def rows(self) -> list[dict[str, float | str | None]]:
         """Return one row per candidate: its name, then every figure; units stand in the names."""
@@ -108,10 +125,9 @@ class Comparison:
 
     def to_csv(self) -> str:
         """Return the table as CSV with plain numbers: part, figure, unit, then the candidates."""
-        names = [candidate.name for candidate in self.candidates]
         return csv_text(
-            ["part", "figure", "unit", *names],
-            ([line.part, line.figure, line.unit, *line.values] for line in self.lines()),
+            ["part", "figure", "unit", *(candidate.name for candidate in self.candidates)],
+            ([line.part, line.column, line.unit, *line.values] for line in self.lines()),
         )
 
 
@@ -123,6 +139,8 @@ def compare(
     level_wise: bool = False,
     device_usd: float | None = None,
     prices: Mapping[str, Any] | None = None,
+    assumed: Mapping[str, float | None] | None = None,
+    one_job: bool = False,
 ) -> Comparison:
     """Solve and compare scenarios.
 
@@ -140,7 +158,11 @@ def compare(
     device_usd : float, optional
         US dollars of an accelerator with its share of the server; the listed server's without it.
     prices : mapping, optional
-        Dotted keys of the price list to values, over the shipped one.
+        Dotted keys of the price list to values, over each scenario's own.
+    assumed : mapping, optional
+        ``hours`` and ``max_loss`` of `DecisionInputs`, ``tokens`` of the training run.
+    one_job : bool
+        Whether scenarios that do not train the same are refused, before any is planned.
 
     Raises
     ------
@@ -148,7 +170,10 @@ def compare(
         For what is no comparison; for a scenario that is none, with its name in front.
     """
     _check_names([name for name, _ in entries])
+    tokens, limits = assumptions_of(assumed or {})
     values = [_values(name, scenario) for name, scenario in entries]
+    if one_job:
+        check_jobs(values)
     device = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
     listed = {**(prices or {}), **device}
     limit = budget_of(budget, values[0], listed)
@@ -158,8 +183,33 @@ def compare(
         more = further_figures(
             scenario, candidate.report, limit, listed, failures=failures, level_wise=level_wise
         )
-        candidates.append(replace(candidate, **more))
-    return comparison_of([scenario for _, scenario in entries], candidates, limit)
+        candidates.append(with_further(candidate, more))
+    result = comparison_of([scenario for _, scenario in entries], candidates, limit)
+    return result.at(listed, tokens, limits)
+
+
+def assumptions_of(assumed: Mapping[str, float | None]) -> tuple[float | None, DecisionInputs]:
+    """Return tokens of the training run and what a decision takes for granted.
+
+    Raises
+    ------
+    InputError
+        For other names, or a value out of its range.
+    """
+    given = {name: value for name, value in assumed.items() if value is not None}
+    highs = {"hours": 1.0, "max_loss": 1.0, "tokens": 1e18}
+    for name, value in given.items():
+        high = highs.get(name)
+        require(high, "assumed", "must name hours, max_loss or tokens", name, "change it")
+        require(
+            high is not None and 0 <= value <= high,
+            name.replace("_", "-"),
+            f"must be from 0 to {high:g}",
+            value,
+            "change it",
+        )
+    limits = DecisionInputs(given.get("hours", 1.0), given.get("max_loss", MAX_LOSS))
+    return given.get("tokens"), limits
 
 
 def planned_candidate(
@@ -169,15 +219,17 @@ def planned_candidate(
 
     What cannot be planned has the sentence as its reason.
     """
-    values, listed = scenario.values, prices_of(None, prices or {})
+    values, listed = scenario.values, scenario_prices(scenario, prices)
     network = collapse(values.fabric)
     try:
-        problem = values.problem(network=network)
-        bill = bill_of_scenario(name, scenario, prices=listed, problem=problem, stop=stop)
+        bill = bill_of_scenario(
+            name, scenario, prices=listed, problem=values.problem(network=network), stop=stop
+        )
     except InputError as error:
         bill = WholeBill(name, _owned(values, listed), values, reason=str(error))
     return Candidate(
         **{field.name: getattr(bill, field.name) for field in fields(bill)},
+        source=scenario,
         levels=network.levels,
         blocks=level_blocks(network),
     )
@@ -198,14 +250,19 @@ def further_figures(
     Parameters
     ----------
     report : Report or None
-        Its best plan.
+        Its best plan; a better one may come out where a switch fails (`losses`).
     """
-    values = scenario.values
+    values, listed = scenario.values, scenario_prices(scenario, prices)
     more: dict[str, Any] = {}
     if failures and report is not None:
-        more["losses"] = losses(scenario, report, stop=stop)
+        spares = _owned(values, listed).spare_nodes
+        best, more["losses"] = losses(scenario, report, spares, stop=stop)
+        if best is not report:
+            sure = sureness_of(values, values.problem(), best)
+            run = training_of(values, best, sure, None)
+            more |= {"report": best, "sureness": sure, "training": run}
     if budget is not None:
-        more["at_budget"] = at_budget(scenario, budget, prices_of(None, prices or {}), stop=stop)
+        more["at_budget"] = at_budget(scenario, budget, listed, stop=stop)
     if level_wise:
         (more["nest"],) = evaluate_baselines(
             values.problem(),
@@ -217,6 +274,15 @@ def further_figures(
             ours=report,
         )
     return more
+
+
+def with_further(candidate: Candidate, more: Mapping[str, Any]) -> Candidate:
+    """Return a candidate with `further_figures`; a better plan is nearer to the optimum."""
+    moved = replace(candidate, **more)
+    times = [bill.report.iteration_s for bill in (candidate, moved) if bill.report]
+    is_better = len(times) > 1 and times[1] < times[0]
+    gap = max(0.0, 1.0 - (1.0 - candidate.gap) * times[0] / times[1]) if is_better else moved.gap
+    return replace(moved, gap=gap)
 
 
 def comparison_of(
@@ -285,8 +351,10 @@ def budget_of(
     )
     value = budget.get("value")
     if value is None:
-        network = _owned(first, prices_of(None, prices or {})).network
-        return Budget(budget["kind"], spent(network, budget["kind"]))
+        return Budget(
+            budget["kind"],
+            spent(_owned(first, prices_of(None, prices or {})).network, budget["kind"]),
+        )
     return Budget(budget["kind"], BUDGET_OF[budget["kind"]].checked(value, "budget.value"))
 
 

@@ -1,15 +1,13 @@
 """The table of a comparison: figures line by line, a value and a text per candidate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
 from nest_core.bill.prices import PriceRange
-from nest_core.costs.interval import span_in_words
+from nest_core.costs import Report, span_in_words
 from nest_core.costs.plan_words import plan_fields
-from nest_core.costs.price import Report
+from nest_core.documents.columns import column_of
 from nest_core.documents.schema import parameter
 from nest_core.documents.units import (
     NOTHING,
@@ -19,12 +17,14 @@ from nest_core.documents.units import (
     humanise_rate,
     humanise_seconds,
     percent,
+    percent_column,
     signed,
 )
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES, Waterfall
 from nest_core.report.explain.summary import bottleneck, quantity
 from nest_core.scenario.titles import fabric_title
+from nest_core.studies.decision import is_priced, unpriced
 from nest_core.studies.equal_budget import Budget
 from nest_core.studies.whole_bill import Candidate, typical
 
@@ -65,8 +65,10 @@ class ComparisonLine:
 
     @property
     def column(self) -> str:
-        """The figure's name with its unit."""
-        return f"{self.figure}, {self.unit}" if self.unit else self.figure
+        """The figure's name among columns of rows, with its unit."""
+        name = column_of(self.figure, self.unit)
+        prefix = {NAMES["nest"]: "level_wise_", "Scenario": "set_"}.get(self.part, "")
+        return f"{prefix}{name}"
 
     @property
     def differs(self) -> tuple[bool, ...]:
@@ -117,8 +119,14 @@ def _numbers(
 
 
 def _words(part: str, figure: str, texts: Sequence[str]) -> ComparisonLine:
-    values = tuple(None if text == NOTHING else text for text in texts)
-    return ComparisonLine(part, figure, "", values, tuple(texts), (None,) * len(texts))
+    return ComparisonLine(
+        part,
+        figure,
+        "",
+        tuple(None if text == NOTHING else text for text in texts),
+        tuple(texts),
+        (None,) * len(texts),
+    )
 
 
 def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
@@ -133,7 +141,7 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
         ),
         _words(
             part,
-            f"{SHARE:.0%} interval",
+            f"{percent(SHARE)} interval",
             [
                 span_in_words(candidate.tokens_per_s_span, lambda rate: quantity(rate, "tokens/s"))
                 if candidate.tokens_per_s_span
@@ -152,8 +160,17 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
         _numbers(
             part, "Iteration time", "s", _of(every, "iteration_s"), humanise_seconds, beside=False
         ),
-        _numbers(part, "MFU", "1", _of(every, "mfu"), percent, beside=False),
-        _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), percent, beside=False),
+        *(
+            _numbers(
+                part,
+                figure,
+                "1",
+                _of(every, name),
+                percent_column(_of(every, name)),
+                beside=False,
+            )
+            for figure, name in (("MFU", "mfu"), ("Pipeline bubble", "bubble"))
+        ),
         _words(part, "Slowest stage", [_slowest(candidate.report) for candidate in every]),
     ]
     if any(candidate.report is None for candidate in every):
@@ -163,7 +180,14 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
     if any(candidate.gap > 0 for candidate in every):
         gaps = [candidate.gap if candidate.report else None for candidate in every]
         rows.append(
-            _numbers(part, "Distance from the optimum at most", "1", gaps, percent, beside=False)
+            _numbers(
+                part,
+                "Distance from the optimum at most",
+                "1",
+                gaps,
+                percent_column(gaps),
+                beside=False,
+            )
         )
     return rows
 
@@ -225,6 +249,7 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
             "USD",
             [candidate.bill.price_usd.typical for candidate in every],
             format_money,
+            beside=not unpriced(every, "network"),
         ),
         _words(
             part,
@@ -245,9 +270,9 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
         _numbers(
             part,
             "Network power",
-            "W",
-            [candidate.bill.power_W.typical for candidate in every],
-            _watts,
+            "kW",
+            [candidate.bill.power_W.typical / 1e3 for candidate in every],
+            lambda power: _watts(1e3 * power),
         ),
         _words(
             part,
@@ -275,14 +300,33 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
 def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
     """Return what each costs to buy and to keep, of what has a source."""
     part = f"Whole bill over {bills[0].owned.years:g} years"
-    totals = [bill.owned.total_usd for bill in bills]
-    tokens = [typical(bill.usd_per_million_tokens) for bill in bills]
-    hourly = [typical(bill.owned.usd_per_device_hour) for bill in bills]
+    totals, alike = [bill.owned.total_usd for bill in bills], is_priced(bills)
     rows = [
-        _numbers(part, "Whole bill", "USD", [total.typical for total in totals], format_money),
+        _numbers(
+            part,
+            "Whole bill",
+            "USD",
+            [total.typical for total in totals],
+            format_money,
+            beside=alike,
+        ),
         _words(part, "Whole bill, low to high", [_ends(total, format_money) for total in totals]),
-        _numbers(part, "Per million tokens", "USD", tokens, format_money),
-        _numbers(part, "Per accelerator-hour", "USD", hourly, "${:.2f}".format),
+        _numbers(
+            part,
+            "Per million tokens",
+            "USD",
+            [typical(bill.usd_per_million_tokens) for bill in bills],
+            format_money,
+            beside=alike,
+        ),
+        _numbers(
+            part,
+            "Per accelerator-hour",
+            "USD",
+            [typical(bill.owned.usd_per_device_hour) for bill in bills],
+            "${:.2f}".format,
+            beside=alike,
+        ),
         _numbers(
             part, "Tokens per kWh", "1/kWh", [bill.tokens_per_kWh for bill in bills], humanise
         ),
@@ -294,8 +338,14 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
             lambda days: f"{days:.3g}",
         ),
     ]
-    missing = [", ".join(bill.owned.missing) or NOTHING for bill in bills]
-    return [*rows, _words(part, "Without, for no source states it", missing)]
+    return [
+        *rows,
+        _words(
+            part,
+            "Without, for no source states it",
+            [", ".join(bill.owned.missing) or NOTHING for bill in bills],
+        ),
+    ]
 
 
 def _failed(every: Sequence[Candidate]) -> Iterator[ComparisonLine]:
@@ -306,9 +356,13 @@ def _failed(every: Sequence[Candidate]) -> Iterator[ComparisonLine]:
         replanned = [loss.replanned if loss else None for loss in losses]
         yield _loss_line(f"{without}, same plan", same_plan)
         yield _loss_line(f"{without}, planned anew", replanned)
-        if any(loss and loss.by_batch for loss in losses):
-            by_batch = f"Without one {names}: of that because the batch does not divide"
-            yield _loss_line(by_batch, [loss.by_batch if loss else None for loss in losses])
+        for field, words in (
+            ("by_batch", "of that because the batch does not divide"),
+            ("by_spares", "more without the spare nodes that the bill pays"),
+        ):
+            parts = [getattr(loss, field) if loss else None for loss in losses]
+            if any(parts):
+                yield _loss_line(f"{without}, {words}", parts)
         notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
         if set(notes) != {NOTHING}:
             yield _words(_FAILED, f"Without one {names}", notes)
@@ -331,7 +385,7 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Compar
     if budget is None:
         return []
     unit, write = ("USD", format_money) if budget.kind == "price" else ("W", _watts)
-    part = f"At equal budget: network {budget.kind} up to {write(budget.value)}"
+    part = f"At equal budget: network {budget.kind} up to {budget.words}"
     scaled = [candidate.at_budget for candidate in every]
     used = [
         f"{fabric.report.plan.devices_used:,}" if fabric and fabric.report else NOTHING
@@ -349,7 +403,7 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Compar
             part,
             f"Network {budget.kind} within budget",
             unit,
-            [fabric.spent(budget.kind) if fabric else None for fabric in scaled],
+            [fabric.spent if fabric else None for fabric in scaled],
             write,
         ),
         _numbers(
@@ -430,7 +484,9 @@ def _settings(every: Sequence[Candidate]) -> list[ComparisonLine]:
     return [
         _words(
             "Scenario",
-            name if called.count(name) == 1 else f"{name} ({_table_of(key)})",
+            name
+            if called.count(name) == 1
+            else f"{name} ({key.rpartition('.')[0].replace('.', ' ').replace('_', ' ')})",
             [dict(candidate.settings)[key] or NOTHING for candidate in every],
         )
         for key, name in zip(keys, called, strict=True)
@@ -444,12 +500,14 @@ def _called(key: str) -> str:
     try:
         return capital(parameter(key).title) + number
     except KeyError:
-        bare = key.removesuffix(f".{last}") if last.isdigit() else key
-        return capital(bare.rpartition(".")[2].replace("_", " ")) + number
-
-
-def _table_of(key: str) -> str:
-    return key.rpartition(".")[0].replace(".", " ").replace("_", " ")
+        return (
+            capital(
+                (key.removesuffix(f".{last}") if last.isdigit() else key)
+                .rpartition(".")[2]
+                .replace("_", " ")
+            )
+            + number
+        )
 
 
 def _ends(value: PriceRange, words: Callable[[float], str]) -> str:

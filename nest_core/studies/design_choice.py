@@ -1,29 +1,38 @@
 """The members of a Pareto set in the order of the goal, and as arrays that can be moved.
 
-Two designs tie where their figures for the goal differ by less than the interval of their paired
-difference (`nest_core.studies.uncertainty`): the same cluster would have to measure both. Designs
-that tie with the best of a rank share it; within a rank the cheapest comes first, then the one that
-the worst single failure of a switch costs least. Of a mix the paired intervals are added as if all
-models erred together, which makes ties rather too wide than too narrow.
+They are put in order by the rule of `nest_core.studies.ranking`. Of a mix the paired intervals are
+added as if all models erred together, which makes ties rather too wide than too narrow.
 """
-
-from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nest_core.bill.ownership import HOURS_PER_YEAR
 from nest_core.documents.schema.study import Goal
-from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
-from nest_core.report.explain.summary import quantity
-from nest_core.report.explain.training import DAY_S
+from nest_core.report.explain import DAY_S, quantity
+from nest_core.studies.decision import (
+    DecisionInputs,
+    comparable_goal,
+    cost_table,
+    costs_of,
+    scaled_sd,
+    unpriced,
+)
 from nest_core.studies.design_search import Designed, Planned, tokens_of
 from nest_core.studies.engine import WorkerPool
+from nest_core.studies.ranking import (
+    GOAL_FIGURES,
+    MAX_LOSS,
+    TieOrder,
+    ranked,
+    rule_in_words,
+    ties_of,
+)
 from nest_core.studies.study import Study
 from nest_core.studies.uncertainty import alikeness, paired_sd
 from nest_core.studies.whole_bill import WholeBill, bill_of_scenario
@@ -33,11 +42,8 @@ __all__ = [
     "Contender",
     "DecisionModel",
     "DesignChoice",
-    "choose",
-    "cost_of",
     "decision_model",
     "in_words",
-    "ties_of",
     "weigh",
 ]
 
@@ -67,6 +73,8 @@ class Contender:
         Days between which the run will end in four cases of five.
     ties : tuple of str
         Members that it cannot be told from.
+    tie_order : TieOrder
+        What puts it in order among those.
     """
 
     planned: Planned
@@ -75,6 +83,7 @@ class Contender:
     value: float
     span: tuple[float, float]
     ties: tuple[str, ...]
+    tie_order: TieOrder
 
     @property
     def name(self) -> str:
@@ -87,11 +96,6 @@ class Contender:
         losses = [bill.worst_loss for bill in self.bills]
         return None if None in losses else max(loss for loss in losses if loss)
 
-    @property
-    def place(self) -> tuple[float, float]:
-        """What ties are put in order by: the price, then what the worst switch takes."""
-        return self.planned.design.price_usd, (self.worst_loss or (math.inf,))[0]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DesignChoice:
@@ -100,15 +104,27 @@ class DesignChoice:
     Parameters
     ----------
     goal : str
+        What decides: of dollars where bills can be compared, else days, as in a `Decision`.
     contenders : tuple of Contender
         In order; the first is the choice.
     log_sd : (contenders, contenders)
         Standard deviations of the logarithms of their ratios of days.
+    max_loss : float
+        Share of the throughput that the worst single failure may cost.
+    differs : str
+        What keeps whole bills from being compared; empty where nothing does.
     """
 
     goal: Goal
     contenders: tuple[Contender, ...]
     log_sd: FloatArray
+    max_loss: float = MAX_LOSS
+    differs: str = ""
+
+    @property
+    def rule(self) -> str:
+        """The rule of the order as it is printed."""
+        return rule_in_words(GOAL_FIGURES[self.goal], self.max_loss)
 
 
 def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> DesignChoice:
@@ -119,7 +135,7 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
     InputError
         If a scenario of the mix cannot be planned on a member any more.
     """
-    tokens, goal = tokens_of(study), study.design.goal if study.design else "days"
+    tokens = tokens_of(study)
     with (pool or WorkerPool()).open() as executor:
         futures = [
             [
@@ -139,7 +155,13 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
         for planned, bills in zip(searched.pareto, rows, strict=True)
         if all(bill.report for bill in bills)
     ]
+    goal: Goal = study.design.goal if study.design else "days"
     weights = np.array([member.weight for member in study.members])
+    max_loss = study.design.max_loss if study.design else MAX_LOSS
+    if not pairs:
+        return DesignChoice(goal, (), np.zeros((0, 0)), max_loss)
+    bought = [bills[0] for _, bills in pairs]  # the same for all models of a mix
+    goal = comparable_goal(goal, bought)
     contenders = [
         Contender(
             planned,
@@ -148,30 +170,32 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
             value_of(goal, planned, bills[0]),
             _span(bills, weights, tokens),
             (),
+            TieOrder(False, 0.0, 0.0),
         )
         for planned, bills in pairs
     ]
-    costs = np.array([cost_of(goal, planned) for planned, _ in pairs])
-    return _ordered(goal, contenders, costs, _log_sd([bills for _, bills in pairs], weights))
-
-
-def cost_of(goal: Goal, planned: Planned) -> float:
-    """Return what the goal makes least: days, or dollars or watts over what is trained."""
-    if goal == "days":
-        return planned.days
-    return planned.days * (
-        planned.design.power_W if goal == "tokens_per_W" else planned.design.price_usd
+    choice = DesignChoice(
+        goal,
+        tuple(contenders),
+        _log_sd([bills for _, bills in pairs], weights),
+        max_loss,
+        unpriced(bought),
     )
+    lost = [(contender.worst_loss or (math.inf, ""))[0] for contender in contenders]
+    table = cost_table(bought) | {
+        "rate": np.array([planned.tokens_per_s for planned, _ in pairs]),
+        "lost": np.array(lost),
+    }
+    return _ordered(choice, table)
 
 
 def value_of(goal: Goal, planned: Planned, bill: WholeBill) -> float:
     """Return the goal's figure; see `Contender`."""
     if goal == "days":
         return planned.days
-    rate = planned.tokens_per_s * planned.days / cost_of(goal, planned)
-    owned = bill.owned
-    sold_s = owned.years * HOURS_PER_YEAR * 3600.0 * (owned.sold_share or 1.0)
-    return rate * sold_s if goal == "tokens_per_usd" else rate
+    paid = planned.design.power_W if goal == "tokens_per_W" else planned.design.price_usd
+    sold_s = bill.owned.years * HOURS_PER_YEAR * 3600.0 * (bill.owned.sold_share or 1.0)
+    return planned.tokens_per_s / paid * (sold_s if goal == "tokens_per_usd" else 1.0)
 
 
 def in_words(goal: Goal, value: float) -> str:
@@ -185,49 +209,23 @@ def in_words(goal: Goal, value: float) -> str:
     return quantity(value, GOAL_UNITS[goal])
 
 
-def choose(costs: FloatArray, log_sd: FloatArray, places: Sequence[tuple[float, float]]) -> int:
-    """Of designs that tie with the one of least cost, that of the first place.
-
-    Parameters
-    ----------
-    costs : (n,)
-    log_sd : (n, n)
-    places : sequence of (price, worst loss)
-    """
-    return min(
-        ties_of(costs, log_sd, int(costs.argmin())), key=lambda place: (places[place], place)
-    )
-
-
-def ties_of(costs: FloatArray, log_sd: FloatArray, place: int) -> list[int]:
-    """Return the places of those that cannot be told from one, itself among them."""
-    off = np.abs(np.log(costs / costs[place]))
-    return [int(n) for n in np.flatnonzero((off < WIDTH * log_sd[place]) | (off == 0.0))]
-
-
-def _ordered(
-    goal: Goal, contenders: Sequence[Contender], costs: FloatArray, log_sd: FloatArray
-) -> DesignChoice:
-    """Rank by rank: the best of those that have no rank yet, with all that tie with it."""
-    unranked: set[int] = set(range(len(contenders)))
-    order: list[int] = []
-    ranks: dict[int, int] = {}
-    while unranked:
-        best = min(unranked, key=lambda place: (costs[place], place))
-        tied = [place for place in ties_of(costs, log_sd, best) if place in unranked]
-        ranks |= dict.fromkeys(tied, len(order) + 1)
-        order += sorted(tied, key=lambda place: (contenders[place].place, place))
-        unranked -= set(tied)
+def _ordered(choice: DesignChoice, table: Mapping[str, FloatArray]) -> DesignChoice:
+    """Put contenders in order by the rule."""
+    contenders, log_sd = choice.contenders, choice.log_sd
+    costs, _, tie_orders = costs_of(table, choice.goal, DecisionInputs(max_loss=choice.max_loss))
+    order = ranked(costs, log_sd, tie_orders)
     names = [contender.name for contender in contenders]
-    ranked = tuple(
+    places = [place for place, _ in order]
+    in_order = tuple(
         replace(
             contenders[place],
-            rank=ranks[place],
+            rank=rank,
             ties=tuple(names[n] for n in ties_of(costs, log_sd, place) if n != place),
+            tie_order=tie_orders[place],
         )
-        for place in order
+        for place, rank in order
     )
-    return DesignChoice(goal, ranked, log_sd[np.ix_(order, order)])
+    return replace(choice, contenders=in_order, log_sd=log_sd[np.ix_(places, places)])
 
 
 def _log_sd(rows: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatArray:
@@ -238,12 +236,9 @@ def _log_sd(rows: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatAr
     for a, b in itertools.combinations(range(len(rows)), 2):
         of_models = [
             paired_sd(b_bill.sureness, a_bill.sureness)
-            if a_bill.sureness and b_bill.sureness
-            else math.inf
             for b_bill, a_bill in zip(rows[b], rows[a], strict=True)
         ]
-        mean = (shares[b] + shares[a]) / 2.0
-        sd[a, b] = sd[b, a] = float(mean @ np.array(of_models))
+        sd[a, b] = sd[b, a] = float(((shares[b] + shares[a]) / 2.0) @ np.array(of_models))
     return sd
 
 
@@ -274,8 +269,10 @@ class DecisionModel:
     ----------
     goal : str
     names : list of str
-    worst_losses : list of float
-        Shares that the worst failed switch takes; infinite where unknown.
+    tie_orders : list of TieOrder
+        At the centre.
+    is_priced : bool
+        Whether whole bills can be compared, so that the lower one goes first among ties.
     log_sd : (n, n)
         Of `DesignChoice`.
     models : list of str
@@ -283,11 +280,9 @@ class DecisionModel:
         Their parts of the tokens.
     seconds_per_token : (n, models)
         At the centre.
-    power_W : (n,)
+    devices, power_W : (n,)
     part_usd : dict of (n, 3)
         Low, typical and high dollars of what the goal pays, part by part.
-    sold_share : float
-        Share of the hours that is sold.
     parameters : list of (str, str)
         Names with the device of kernels, empty for those of the network.
     slopes : (n, models, parameters)
@@ -303,14 +298,15 @@ class DecisionModel:
 
     goal: Goal
     names: list[str]
-    worst_losses: list[float]
+    tie_orders: list[TieOrder]
+    is_priced: bool
     log_sd: FloatArray
     models: list[str]
     weights: FloatArray
     seconds_per_token: FloatArray
+    devices: FloatArray
     power_W: FloatArray
     part_usd: dict[str, FloatArray]
-    sold_share: float
     parameters: list[tuple[str, str]]
     slopes: FloatArray
     covariance: FloatArray
@@ -326,8 +322,9 @@ class DecisionModel:
     ) -> FloatArray:
         """Return the seconds per token of the mix, (n,)."""
         factor = 1.0 if theta is None else np.exp(self.slopes @ theta)
-        mix = self.weights if weights is None else weights
-        return np.asarray((self.seconds_per_token * factor) @ mix)
+        return np.asarray(
+            (self.seconds_per_token * factor) @ (self.weights if weights is None else weights)
+        )
 
     def cost(
         self, times: FloatArray, price: FloatArray | None = None, hours: float | None = None
@@ -338,10 +335,21 @@ class DecisionModel:
         if self.goal == "tokens_per_W":
             return np.asarray(times * self.power_W)
         paid = self.price_usd if price is None else price
-        if self.goal == "tokens_per_network_usd" or hours is None:
-            return np.asarray(times * paid)
-        work = hours * times[0] / times + (1.0 - hours)
-        return np.asarray(paid / work)
+        return (
+            np.asarray(times * paid)
+            if self.goal == "tokens_per_network_usd" or hours is None
+            else np.asarray(paid / self._work(times, hours))
+        )
+
+    def _work(self, times: FloatArray, hours: float) -> FloatArray:
+        """Return what is done as `nest_core.studies.decision` counts it, in device-hours."""
+        return np.asarray(hours * times[0] / times * self.devices[0] + (1.0 - hours) * self.devices)
+
+    def cost_sd(self, hours: float) -> FloatArray:
+        """Return ``log_sd`` for costs that follow the speed for a part of the hours, (n, n)."""
+        times = self.times()
+        trained = hours * times[0] / times * self.devices[0]
+        return scaled_sd(self.log_sd, trained / self._work(times, hours))
 
     def shift_usd(self, part: str, at: FloatArray | float) -> FloatArray:
         """Return what prices move by, (..., n).
@@ -357,20 +365,20 @@ def decision_model(study: Study, choice: DesignChoice) -> DecisionModel:
     """Return the arrays of a choice between designs."""
     contenders = choice.contenders
     rows = [contender.bills for contender in contenders]
-    losses = [contender.worst_loss for contender in contenders]
     seconds = [[1.0 / (bill.tokens_per_s or np.nan) for bill in row] for row in rows]
     parameters, slopes, covariance = _joint(choice)
     return DecisionModel(
         goal=choice.goal,
         names=[contender.name for contender in contenders],
-        worst_losses=[loss[0] if loss else np.inf for loss in losses],
+        tie_orders=[contender.tie_order for contender in contenders],
+        is_priced=not choice.differs,
         log_sd=choice.log_sd,
         models=[member.name for member in study.members],
         weights=np.array([member.weight for member in study.members]),
         seconds_per_token=np.array(seconds),
+        devices=np.array([float(row[0].owned.devices) for row in rows]),
         power_W=np.array([contender.planned.design.power_W for contender in contenders]),
         part_usd=_part_usd(choice),
-        sold_share=rows[0][0].owned.sold_share or 1.0,
         parameters=parameters,
         slopes=slopes,
         covariance=covariance,

@@ -7,8 +7,6 @@ recabled where the cable schedule of the next phase has none between the same tw
 no part of any price, for no source states the hours that it takes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -124,8 +122,7 @@ def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> Iter
         links = Counter((cable.a, cable.b) for cable in cable_schedule(fabric, prices).cables)
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
         moved, before = (before - links).total(), links
-        paid = _paid(bill, bought)
-        yield GrowthPhase(fabric.devices, tiers, paid, links.total(), moved)
+        yield GrowthPhase(fabric.devices, tiers, _paid(bill, bought), links.total(), moved)
 
 
 def _paid(bill: Owned, bought: Counter[tuple[str, str]]) -> float:

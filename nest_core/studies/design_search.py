@@ -8,8 +8,6 @@ that takes longer than a planned design which is no dearer and draws no more. Wh
 study's constraints beats nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -206,12 +204,7 @@ class _DesignSearch(RowCache):
         if number not in self.pending or self.is_beaten(number):
             return 0.0
         design = self._design(number)
-        rivals = [
-            planned.days
-            for planned in self._unbeaten
-            if planned.design.price_usd <= design.price_usd
-            and planned.design.power_W <= design.power_W
-        ]
+        rivals = [planned.days for planned in self._unbeaten if _is_no_more(planned.design, design)]
         if not rivals or member.name not in self._per_iteration:
             return math.inf
         min_days = self._min_days[design.bought]
@@ -266,8 +259,7 @@ class _DesignSearch(RowCache):
         self.gap = max(self.gap, row["gap"] or 0.0)
         if row["meets"]:
             days = self._tokens / row["tokens_per_s"] / DAY_S
-            plan = Planned(design, row["tokens_per_s"], days, row["plan"], row["gap"])
-            self.planned.append(plan)
+            self.planned.append(Planned(design, row["tokens_per_s"], days, row["plan"], row["gap"]))
         else:
             self.refused.append({"name": design.name, "reason": row["reason"]})
 
@@ -288,7 +280,16 @@ def pareto(planned: Sequence[Planned]) -> tuple[Planned, ...]:
 def _beats(planned: Planned, design: Design, days: float) -> bool:
     mine = planned.design.price_usd, planned.design.power_W, planned.days
     theirs = design.price_usd, design.power_W, days
-    return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
+    return planned.days <= days and mine != theirs and _is_no_more(planned.design, design)
+
+
+def _is_no_more(one: Design, other: Design) -> bool:
+    """Return whether a design costs and draws no more; bills that lack other lines say nothing."""
+    return (
+        one.price_usd <= other.price_usd
+        and one.power_W <= other.power_W
+        and set(one.owned.missing) == set(other.owned.missing)
+    )
 
 
 def tokens_of(study: Study) -> float:

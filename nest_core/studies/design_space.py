@@ -5,8 +5,6 @@ A number of devices, what a node is, its NICs, their rate and the switches' radi
 (ratios, tiers, how it comes to a ratio), and each is cabled in every way that is asked for.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -237,9 +235,11 @@ def _choices(
             continue
         rated = humanise_rate(size.nic_bandwidth_Bps)
         words += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
-        for family in table.families:
-            for shape, optics in itertools.product(_shapes(table, family), table.optics):
-                yield words, Bought(size, preset), Build(family, shape, tuple(optics.items()))
+        yield from (
+            (words, Bought(size, preset), Build(family, shape, tuple(optics.items())))
+            for family in table.families
+            for shape, optics in itertools.product(_shapes(table, family), table.optics)
+        )
 
 
 def _shapes(table: DesignTable, family: str) -> Iterator[FabricShape]:
@@ -247,10 +247,12 @@ def _shapes(table: DesignTable, family: str) -> Iterator[FabricShape]:
     if family not in TIERS:
         yield FabricShape()
         return
-    for tiers, leaf, pod, way in itertools.product(
-        _tiers(table, family), table.ratios, table.outer_ratios, table.oversubscribe
-    ):
-        yield FabricShape((leaf, pod), tiers, way)
+    yield from (
+        FabricShape((leaf, pod), tiers, way)
+        for tiers, leaf, pod, way in itertools.product(
+            _tiers(table, family), table.ratios, table.outer_ratios, table.oversubscribe
+        )
+    )
 
 
 def _tiers(table: DesignTable, family: str) -> Sequence[int]:

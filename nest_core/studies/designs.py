@@ -6,8 +6,6 @@ the same fabric with nodes of another size; ``spine=LPO``, with other optics of 
 fabric, a preset's name or a file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,18 +57,26 @@ def whole_bills(
         len(names),
         "drop some",
     )
+    titles = [name.rpartition("/")[2].removesuffix(".toml") for name in names]
     require(
-        len(set(names)) >= len(names),
+        len(set(titles)) >= len(titles),
         "--compare",
         "must name every design once",
-        list(names),
+        titles,
         "drop one",
     )
-    designs = {name: _built(scenario, name) for name in names} or {"": scenario}
+    designs = {
+        title: _built(scenario, name) for title, name in zip(titles, names, strict=True)
+    } or {"": scenario}
     if "workload" in scenario.document:
-        usual = str(scenario.document.get("name", ""))
         return [
-            bill_of_scenario(name or usual, design, tokens=tokens, failures=failures, stop=stop)
+            bill_of_scenario(
+                name or str(scenario.document.get("name", "")),
+                design,
+                tokens=tokens,
+                failures=failures,
+                stop=stop,
+            )
             for name, design in designs.items()
         ]
     require(tokens is None, "--tokens", "must be left out for a fabric", tokens, "name a scenario")
@@ -144,5 +150,7 @@ def _change(scenario: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
         try:
             return {"fabric": same_size(fabric, name).document()}
         except InputError as error:
-            raise InputError("--compare", "must exist at this size", name, str(error)) from error
+            raise InputError(
+                "--compare", "must exist at this size", name, f"{error}"[:-1]
+            ) from error
     return {"fabric": fabric_document(name, scenario.folder)}

@@ -10,8 +10,6 @@ are moved in pairs too, as what a link carries and what of it is hidden multiply
 decides which term is the longest, it is an approximation; tests hold it against `price`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import Executor, wait

@@ -16,14 +16,15 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
 from nest_core.documents import InputError, grouped
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.rows import RowCache, StudyRow, planned_row
-from nest_core.studies.solving import Stop, losses, never, worst_of
+from nest_core.studies.solving import Stop, improved, losses, never, worst_of
 from nest_core.studies.study import StudyPoint
-from nest_core.studies.uncertainty import interval_of
+from nest_core.studies.uncertainty import sureness_of
 
 __all__ = [
     "SerialExecutor",
@@ -161,10 +162,12 @@ def plan_points(
             if result.best is None and limit < math.inf:  # of the limit, not of the scenario
                 more["status"] = "beyond" if result.certificate.proven else "failed"
             if "worst_loss" in details and result.best is not None:
-                worst = worst_of(losses(scenario, result.best, stop=stop))
+                spares = owned(values.fabric, prices, values.accelerator.name).spare_nodes
+                best, lost = losses(scenario, result.best, spares, stop=stop)
+                result, worst = improved(result, best), worst_of(lost)
                 more["worst_loss"] = worst[0] if worst else None
             if "interval" in details and result.best is not None:
-                more["interval"] = interval_of(values, problem, result.best)
+                more["sureness"] = sureness_of(values, problem, result.best)
             row = planned_row(values, problem, result, prices, **more)
         except InputError as error:
             row = StudyRow("invalid", str(error))
@@ -304,6 +307,5 @@ def _tasks(points: Iterable[StudyPoint], size: int) -> Iterator[_Task]:
     by_member = grouped((point.member.name, point) for point in points)
     longest = max(map(len, by_member.values()), default=0)
     for first in range(0, longest, size):
-        for member_points in by_member.values():
-            if some := member_points[first : first + size]:
-                yield _Task(some)
+        parts = (member_points[first : first + size] for member_points in by_member.values())
+        yield from map(_Task, filter(None, parts))

@@ -10,8 +10,6 @@ The largest size is found by bisection from the present one, as if a larger fabr
 That is nearly so (whole spines come in steps); what is returned never exceeds the budget.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,14 +19,15 @@ from typing import Any, Literal
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices
 from nest_core.costs.price import Report
-from nest_core.documents.errors import InputError
+from nest_core.documents import InputError, format_money, humanise
+from nest_core.documents.schema import in_labels
 from nest_core.fabric import Clos, Fabric, Hierarchical
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
 
 __all__ = ["MAX_DEVICES", "AtBudget", "Budget", "at_budget", "spent"]
 
-MAX_DEVICES = 16_384
+MAX_DEVICES = 32_768
 """Larger fabrics are not tried."""
 
 Kind = Literal["price", "power"]
@@ -48,6 +47,11 @@ class Budget:
     kind: Kind
     value: float
 
+    @property
+    def words(self) -> str:
+        """The amount with its unit."""
+        return format_money(self.value) if self.kind == "price" else humanise(self.value, "W")
+
 
 @dataclass(frozen=True, slots=True)
 class AtBudget:
@@ -55,6 +59,7 @@ class AtBudget:
 
     Parameters
     ----------
+    budget : Budget
     devices : int
         0 where nothing fits.
     network : Bill or None
@@ -65,15 +70,17 @@ class AtBudget:
         Why there is no plan or no larger fabric; empty if nothing is to be said.
     """
 
+    budget: Budget
     devices: int
     network: Bill | None = None
     tokens_per_s: float | None = None
     report: Report | None = None
     note: str = ""
 
-    def spent(self, kind: Kind) -> float | None:
-        """Return what its network takes of a budget; None where nothing fits."""
-        return spent(self.network, kind) if self.network else None
+    @property
+    def spent(self) -> float | None:
+        """What its network takes of the budget; None where nothing fits."""
+        return spent(self.network, self.budget.kind) if self.network else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +122,8 @@ def at_budget(
     scaling = _scaling(fabric)
     if scaling is None:
         if spent(bill(fabric, prices), budget.kind) > budget.value:
-            return AtBudget(0, note="it cannot be scaled, and costs more")
-        return _solved(scenario.values, prices, stop, "it cannot be scaled: as it is")
+            return AtBudget(budget, 0, note="it cannot be scaled, and costs more")
+        return _solved(budget, scenario.values, prices, stop, "it cannot be scaled: as it is")
     max_parts = MAX_DEVICES // scaling.size
 
     def cost(parts: int) -> float:
@@ -127,7 +134,7 @@ def at_budget(
 
     parts = _largest(lambda count: cost(count) <= budget.value, scaling.parts, max_parts)
     if parts == 0:
-        return AtBudget(0, note="not even its smallest size is within budget")
+        return AtBudget(budget, 0, note="not even its smallest size is within budget")
     note = ""
     if parts == max_parts:
         note = f"fabrics of more than {MAX_DEVICES:,} devices are not tried"
@@ -137,17 +144,26 @@ def at_budget(
     try:
         sized = replace(scenario, overrides=settings).values
     except InputError as error:  # a degree that is pinned needs more devices
-        network = bill(scaling.sized(parts), prices)
-        return AtBudget(parts * scaling.size, network, note=str(error))
-    return _solved(sized, prices, stop, note)
+        return AtBudget(
+            budget,
+            parts * scaling.size,
+            bill(scaling.sized(parts), prices),
+            note=in_labels(str(error)),
+        )
+    return _solved(budget, sized, prices, stop, note)
 
 
 def _solved(
-    scenario: ScenarioValues, prices: Prices, stop: Callable[[], bool] | None, note: str
+    budget: Budget,
+    scenario: ScenarioValues,
+    prices: Prices,
+    stop: Callable[[], bool] | None,
+    note: str,
 ) -> AtBudget:
     solved = solve(scenario, scenario.problem(), stop=stop)
     best = solved.best
     return AtBudget(
+        budget,
         scenario.fabric.devices,
         bill(scenario.fabric, prices),
         best.samples_per_s * scenario.sequence if best else None,

@@ -23,18 +23,14 @@ References
        beliefs", INFORMS Journal on Computing 21(4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Report, price
-from nest_core.costs.interval import Interval
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import plural
+from nest_core.costs import Interval, Report, price
+from nest_core.documents import InputError, plural, require
 from nest_core.fabric import Clos, Fabric
 from nest_core.network import FloatArray
 from nest_core.network.clos import clos_network
@@ -352,15 +348,14 @@ def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
         priced = price(problem, report.plan)
         along.append(slopes(scenario, problem.network, spread, (priced,))[0])
         seconds.append(priced.iteration_s)
-    tier = fabric.switch_tiers[1]
     return UplinksOff(
         report,
         fabric.switch_counts()[fabric.tier_names[0]],
-        tier.switches_per_group // fabric.planes,
+        max(fabric.sizing.spines),
         tuple(
             UplinkStep(
                 most - index,
-                fabric.switch_ports()[0].down / (most - index),
+                fabric.switch_ports()[0].down / ((most - index) * fabric.link_ports[1]),
                 Interval(
                     seconds[index],
                     _sd(along[index], spread.joint, spread.source_sd, spread.run_sd),

@@ -5,8 +5,6 @@ parameter turns a value into overrides of the scenario's document, so that every
 a scenario that can be written down, opened and planned by itself.
 """
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import math
@@ -61,13 +59,15 @@ def parameter_named(
 
 def renamed(swept: Any) -> Any:
     """Return what a sweep varies by its present name; notebooks written before say knob."""
-    if isinstance(swept, Mapping) and swept.keys() == {"knob", "values"}:
-        return {"parameter": swept["knob"], "values": swept["values"]}
-    return swept
+    return (
+        {"parameter": swept["knob"], "values": swept["values"]}
+        if isinstance(swept, Mapping) and swept.keys() == {"knob", "values"}
+        else swept
+    )
 
 
 def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:
-    """Return values that a person wrote, separated by commas; in order, each once.
+    """Return values that a person wrote, separated by commas; as written, each once.
 
     Raises
     ------
@@ -80,14 +80,14 @@ def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:
     >>> from nest_core.studies.parameters import sweep_parameters
     >>> document, _ = scenario_document("llama2-7b-64-h100")
     >>> parse_values(parameter_named(sweep_parameters(Scenario(document)), "zero"), "3, 0,1, 3")
-    (0, 1, 3)
+    (3, 0, 1)
     """
     parts = [part.strip() for part in text.replace(";", ",").split(",")]
     return distinct(parameter, [parameter.read(part) for part in parts if part], parameter.label)
 
 
 def distinct(parameter: Parameter, values: Sequence[object], field: str) -> tuple[Value, ...]:
-    """Return values checked and in order, each once."""
+    """Return values checked, each once, in the order in which they were given."""
     require(
         1 <= len(values) <= MAX_VALUES,
         field,
@@ -95,12 +95,7 @@ def distinct(parameter: Parameter, values: Sequence[object], field: str) -> tupl
         len(values),
         "write 1, 2, 4",
     )
-    listed = dict.fromkeys(parameter.checked(value) for value in values)
-    return (
-        tuple(choice for choice in parameter.choices if choice in listed)
-        if parameter.choices
-        else tuple(sorted(listed))
-    )
+    return tuple(dict.fromkeys(parameter.checked(value) for value in values))
 
 
 def with_values(

@@ -8,21 +8,22 @@ ports are whole; so ratios are tried upwards, and the highest is the last before
 costs too much.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nest_core.costs.interval import Span
+from nest_core.documents.columns import column_of
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.scenario import Scenario
-from nest_core.studies.engine import run
+from nest_core.studies.engine import plan_points
+from nest_core.studies.paired import PairedRate, paired_mix
 from nest_core.studies.parameters import sweep_parameters, with_values
-from nest_core.studies.rows import RowCache
+from nest_core.studies.rows import StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
-from nest_core.studies.study import Member, StudyPoint
 from nest_core.workload.model_files import load_model
 
 __all__ = ["MAX_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]
@@ -55,6 +56,8 @@ class RatioStep:
         Why there is no loss; empty where there is one.
     network_usd : float or None
         Typical price of the network; None where it cannot be priced.
+    trained : PairedRate or None
+        What the mix trains beside the tier's least ratio, on one cluster; None without a loss.
     """
 
     ratio: float
@@ -63,6 +66,17 @@ class RatioStep:
     losses: tuple[float, ...]
     reason: str
     network_usd: float | None = None
+    trained: PairedRate | None = None
+
+    @property
+    def span(self) -> Span:
+        """Between which shares the loss lies in four cases of five."""
+        low, high = self.trained.span if self.trained else (-(self.loss or 0.0),) * 2
+        return 0.0 - high, 0.0 - low
+
+    def chance_below(self, limit: float) -> float:
+        """Return the probability that it costs less than a limit."""
+        return self.trained.chance_above(1 - limit) if self.trained else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +136,17 @@ class Ratios:
         return [
             {
                 "tier": tier.label,
-                "ratio, down : up": step.ratio,
-                "becomes": step.realised,
-                "loss of the mix": step.loss,
+                "ratio": step.ratio,
+                "realised_ratios": step.realised,
+                "loss": step.loss,
                 **{
-                    f"loss of {name}": step.losses[number] if step.losses else None
+                    column_of(f"loss of {name}"): step.losses[number] if step.losses else None
                     for number, (name, _) in enumerate(self.mix)
                 },
-                "below the limit": step.loss is not None and step.loss < self.limit,
+                "loss_low": step.trained and step.span[0],
+                "loss_high": step.trained and step.span[1],
+                "chance_below_limit": step.trained and step.chance_below(self.limit),
+                "below_limit": step.loss is not None and step.loss < self.limit,
                 "reason": step.reason,
             }
             for tier in self.tiers
@@ -221,35 +238,31 @@ def _climb(
 ) -> list[RatioStep]:
     """Try ratios upwards until one costs too much; ratios of one fabric are planned once."""
     steps: list[RatioStep] = []
-    reference: list[float] = []
-    cache = RowCache()
-    present = float(turned.present)
-    first, last = min(1.0, present), max(turned.usual or 1.0, present)
+    reference: list[StudyRow] = []
+    planned: dict[object, list[StudyRow]] = {}
+    first, last = min(1.0, float(turned.present)), max(turned.usual or 1.0, float(turned.present))
     count = round((last - first) / STEP) + 1
+    shares = [share for *_, share in models]
     for number in range(count):
         ratio = first + number * STEP
         tell(number / count, f"{turned.label} {turned.words(ratio)}")
         overrides = with_values(scenario.overrides, [(turned, ratio)])
-        members = [
-            Member(name, replace(scenario, overrides={**overrides, "workload.model": model}))
-            for name, model, _ in models
-        ]
+        members = [{**overrides, "workload.model": model} for _, model, _ in models]
         try:
-            fabric = members[0].scenario.values.fabric
+            fabric = replace(scenario, overrides=members[0]).values.fabric
         except InputError as error:
             if not reference:
                 raise
             steps.append(RatioStep(ratio, "", None, (), str(error)))
             continue
         same = ratio if fabric.sizing is None else fabric.sizing
-        points = [
-            StudyPoint(f"{same} {n}", n, member, member.scenario.overrides)
-            for n, member in enumerate(members)
-        ]
-        run(points, cache, stop=stop)
+        if same not in planned:
+            planned[same] = plan_points(
+                scenario, members, [math.inf] * len(members), ("interval",), stop
+            )
+        rows = planned[same]
         if stop():
             break
-        rows = [cache.rows[point.key] for point in points]
         bad = next((n for n, row in enumerate(rows) if not row.feasible), None)
         why = "" if bad is None else f"{models[bad][0]}: {rows[bad].reason.rstrip('.')}"
         require(
@@ -259,14 +272,18 @@ def _climb(
             why,
             "raise the memory, or drop",
         )
-        rates = [row.samples_per_s or 0.0 for row in rows]
-        reference = reference or rates
-        losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
-        total = sum(part * lost for (*_, part), lost in zip(models, losses, strict=True))
-        loss, losses = (None, ()) if why else (total, losses)
+        reference = reference or rows
+        pairs = list(zip(rows, reference, strict=True))
+        rates = [(row.samples_per_s or 0.0) / (least.samples_per_s or 1.0) for row, least in pairs]
+        sureness = [(row.sureness, least.sureness) for row, least in pairs]
+        trained = None if why else paired_mix(rates, shares, sureness)
+        losses = () if why else tuple(1 - rate for rate in rates)
+        loss = (
+            sum(part * lost for part, lost in zip(shares, losses, strict=True)) if losses else None
+        )
         realised, usd = fabric.realised_ratios()[tier], rows[0].network_usd
-        steps.append(RatioStep(ratio, realised, loss, losses, why, usd))
-        if why or total >= limit:
+        steps.append(RatioStep(ratio, realised, loss, losses, why, usd, trained))
+        if loss is None or loss >= limit:
             break
     return steps
 

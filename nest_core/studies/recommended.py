@@ -7,8 +7,6 @@ What no parameter explains is an error of the model of its own for every plan, w
 far as they are alike (`alikeness`). A plan wins no draw in which it does not fit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -17,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem, Report, price
+from nest_core.costs import Interval, Plan, Problem, Report, price
 from nest_core.costs.head_room import certainty_words, fits_chance
-from nest_core.costs.interval import Interval
 from nest_core.costs.shapes import measured_like
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray

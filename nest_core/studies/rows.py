@@ -7,21 +7,22 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices
-from nest_core.costs.interval import Interval, Span
-from nest_core.costs.problem import Problem
+from nest_core.costs import Interval, Problem
 from nest_core.documents import InputError, require, to_gib
 from nest_core.planner import SearchResult
 from nest_core.report.explain.summary import fullest, plan_in_words
 from nest_core.scenario import ScenarioValues
+from nest_core.studies.paired import PairedRate
 from nest_core.studies.parameters import Value
 from nest_core.studies.study import Study
+from nest_core.studies.uncertainty import Sureness
 
 __all__ = [
     "TRANSIENT",
@@ -70,8 +71,10 @@ class StudyRow:
         `Plan.to_json`.
     network_usd, network_W : float or None
         Typical price and power of the network; None where its parts cannot be counted.
-    interval : Interval or None
-        Where the plan's time will lie, if the study asks for it.
+    sureness : Sureness or None
+        How surely the plan's time is known, if the study asks for it.
+    paired : PairedRate or None
+        Its throughput beside that of the sweep's reference, in a sweep.
     worst_loss : float or None
         Share of throughput that the worst failed switch takes, if the study asks for it.
     values : tuple of value
@@ -96,7 +99,8 @@ class StudyRow:
     plan: dict[str, Any] | None = None
     network_usd: float | None = None
     network_W: float | None = None
-    interval: Interval | None = None
+    sureness: Sureness | None = field(default=None, compare=False)
+    paired: PairedRate | None = None
     worst_loss: float | None = None
     values: tuple[Value, ...] = ()
 
@@ -106,13 +110,9 @@ class StudyRow:
         return self.status == "solved"
 
     @property
-    def span(self) -> Span | None:
-        """Between which throughputs it will lie, tokens/s."""
-        return (
-            None
-            if self.interval is None or self.tokens_per_s is None
-            else self.interval.around(self.tokens_per_s)
-        )
+    def interval(self) -> Interval | None:
+        """Where the plan's time will lie."""
+        return self.sureness.interval if self.sureness else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; `from_json` reads them back without loss."""
@@ -123,7 +123,6 @@ class StudyRow:
         """Return the row of what `to_json` gave."""
         plain = dict(fields)
         plain["realised"], plain["values"] = tuple(plain["realised"]), tuple(plain["values"])
-        plain["interval"] = plain["interval"] and Interval(**plain["interval"])
         return cls(**plain)
 
 
@@ -186,7 +185,7 @@ def _over(value: float | None, by: float | None) -> float | None:
 
 
 _METRICS: Mapping[str, Callable[[StudyRow], float | None]] = {
-    "iteration_s": lambda row: row.iteration_s,
+    "iteration_time_s": lambda row: row.iteration_s,
     "tokens_per_s": lambda row: row.tokens_per_s,
     "mfu": lambda row: row.mfu,
     "bubble": lambda row: row.bubble,
@@ -210,9 +209,11 @@ def rows_of(study: Study, cache: RowCache) -> Iterator[dict[str, Any]]:
         numbers = range(first, min(first + _BATCH, len(study)))
         keys = {n: [study.key(m, study.overrides(n)) for m in study.members] for n in numbers}
         stored = cache.get(key for point in keys.values() for key in point)
-        for number in numbers:
-            if all(key in stored for key in keys[number]):
-                yield row_of(study, number, [stored[key] for key in keys[number]])
+        yield from (
+            row_of(study, number, [stored[key] for key in keys[number]])
+            for number in numbers
+            if all(key in stored for key in keys[number])
+        )
 
 
 def row_of(study: Study, number: int, rows: Sequence[StudyRow]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Every contender's time is a product of powers of what is not known exactly, by its slopes at the
 centre (`nest_core.studies.uncertainty`), times the model's error from run to run; its price is the
 sum of its lines, each between its ends. One thing is moved at a time, from one end of what is known
-to the other, and the choice made again, ties and all (`nest_core.studies.design_choice`): that is
+to the other, and the choice made again, ties and all (`nest_core.studies.ranking`): that is
 the tornado, and where the choice first changes is found by bisection.
 
 What it would be worth to know one thing is what the goal is expected to cost less if the choice may
@@ -12,8 +12,6 @@ theory", IEEE Transactions on Systems Science and Cybernetics 2(1)), over choosi
 to cost least. That of a price is the same for a firm quote. Prices are as likely below as above the
 typical one, evenly on either side.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -27,13 +25,12 @@ from nest_core.network import FloatArray
 from nest_core.studies.design_choice import (
     DecisionModel,
     DesignChoice,
-    choose,
     decision_model,
-    ties_of,
     weigh,
 )
 from nest_core.studies.design_search import DesignCertificate, Designed
 from nest_core.studies.engine import WorkerPool
+from nest_core.studies.ranking import choose, first_change, ties_of
 from nest_core.studies.study import Study
 from nest_core.studies.uncertain import how_measured, parameter_in_words
 
@@ -125,12 +122,9 @@ def information(
 def _worth(outcomes: Sequence[FloatArray], weights: FloatArray, now: float) -> float:
     """Return the share of the cost that is saved where the choice may follow what is known."""
     expected = np.array([costs.mean(axis=0) for costs in outcomes])
-    without = float((weights @ expected).min())
-    return float(without - weights @ expected.min(axis=1)) / now
+    return float((weights @ expected).min() - weights @ expected.min(axis=1)) / now
 
 
-STEPS = 40
-"""Between the centre and an end, before bisection."""
 LEAST_HOURS = 0.05
 """The least share of its hours that a cluster is taken to train the study's models."""
 
@@ -190,27 +184,30 @@ class Sensitivity:
         lines = [swing.changes for swing in self.swings if swing.changes] or [
             "Nothing that is not known exactly, moved alone to its ends, changes the choice."
         ]
-        if self.information:
-            best = self.information[0]
-            lines.append(
-                f"To know more before choosing, {best.measure}: it tells {best.name}, and is "
-                f"expected to save {percent(best.worth)}."
-            )
-        else:
-            lines.append("No single measurement or quote is expected to change the choice.")
-        return tuple(lines)
+        best = self.information[0] if self.information else None
+        advice = (
+            f"To know more before choosing, {best.measure}: it tells {best.name}, and is expected "
+            f"to save {percent(best.worth)}."
+            if best
+            else f"No single measurement or quote is expected to save more than {percent(WORTH)}."
+        )
+        return *lines, advice
 
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """What can be moved: from ``low`` to ``high`` about ``centre``, and what that is in words."""
+    """What can be moved: from ``low`` to ``high`` about ``centre``, and what that is in words.
+
+    ``shifts`` is what whole bills move by, and ``log_sd`` the widths of ties in costs.
+    """
 
     name: str
     low: float
     centre: float
     high: float
     costs: Callable[[float], FloatArray]
-    prices: Callable[[float], FloatArray]
+    shifts: Callable[[float], FloatArray]
+    log_sd: Callable[[float], FloatArray]
     words: Callable[[float], str]
 
 
@@ -260,7 +257,7 @@ def sensitivity(study: Study, choice: DesignChoice, seed: int = 0) -> Sensitivit
 
 def _factors(model: DecisionModel) -> Iterator[_Factor]:
     """Yield all that can be moved."""
-    centre = model.times()
+    centre, unmoved = model.times(), np.zeros(len(model.names))
 
     def price_of(part: str) -> _Factor:
         typical = model.part_usd[part][0, 1]
@@ -275,7 +272,8 @@ def _factors(model: DecisionModel) -> Iterator[_Factor]:
             0.0,
             1.0,
             lambda at: model.cost(centre, model.price_usd + model.shift_usd(part, at)),
-            lambda at: model.price_usd + model.shift_usd(part, at),
+            lambda at: model.shift_usd(part, at) * model.is_priced,
+            lambda _: model.log_sd,
             words,
         )
 
@@ -294,24 +292,30 @@ def _factors(model: DecisionModel) -> Iterator[_Factor]:
             0.0,
             WIDTH,
             at_sd,
-            lambda _: model.price_usd,
+            lambda _: unmoved,
+            lambda _: model.log_sd,
             lambda at: f"{name}: {_times(np.exp(sd * at))} what is predicted",
         )
 
-    for part, ends in model.part_usd.items():
-        if (ends[:, 0] < ends[:, 2]).any() and ends[0, 1] > 0:
-            yield price_of(part)
-    for number in range(len(model.parameters)):
-        if model.covariance[number, number] > 0 and model.slopes[:, :, number].any():
-            yield parameter_of(number)
+    yield from (
+        price_of(part)
+        for part, ends in model.part_usd.items()
+        if (ends[:, 0] < ends[:, 2]).any() and ends[0, 1] > 0
+    )
+    yield from (
+        parameter_of(number)
+        for number in range(len(model.parameters))
+        if model.covariance[number, number] > 0 and model.slopes[:, :, number].any()
+    )
     if model.goal == "tokens_per_usd":
         yield _Factor(
-            "share of the hours that is sold to these models",
+            "share of the hours for these models",
             LEAST_HOURS,
-            model.sold_share,
+            1.0,  # what is not sold is nobody's, and changes no order
             1.0,
             lambda at: model.cost(centre, hours=at),
-            lambda _: model.price_usd,
+            lambda _: unmoved,
+            model.cost_sd,
             lambda at: f"these models get {percent(at)} of the hours",
         )
     if len(model.models) > 1:
@@ -346,7 +350,8 @@ def _mixed(model: DecisionModel, number: int) -> _Factor:
         present,
         1.0,
         costs,
-        lambda _: model.price_usd,
+        lambda _: np.zeros(len(model.names)),
+        lambda _: model.log_sd,
         lambda at: f"{name} makes up {percent(at)} of the tokens",
     )
 
@@ -355,8 +360,9 @@ def _swing(model: DecisionModel, factor: _Factor) -> Swing:
     """Move one thing from end to end."""
 
     def chosen(at: float) -> int:
-        places = list(zip(factor.prices(at).tolist(), model.worst_losses, strict=True))
-        return choose(factor.costs(at), model.log_sd, places)
+        pairs = zip(model.tie_orders, factor.shifts(at).tolist(), strict=True)
+        orders = [order._replace(usd=order.usd + shift) for order, shift in pairs]
+        return choose(factor.costs(at), factor.log_sd(at), orders)
 
     ends = factor.low, factor.high
     first = chosen(factor.centre)
@@ -366,7 +372,8 @@ def _swing(model: DecisionModel, factor: _Factor) -> Swing:
     crossings = [
         crossing
         for end in ends
-        if (crossing := _crossing(chosen, first, factor.centre, end)) is not None
+        if end != factor.centre
+        and (crossing := first_change(chosen, first, factor.centre, end)) is not None
     ]
     sentences = [
         f"The choice changes to {model.names[other]}"
@@ -376,21 +383,3 @@ def _swing(model: DecisionModel, factor: _Factor) -> Swing:
     ]
     low_choice, high_choice = (model.names[chosen(end)] for end in ends)
     return Swing(factor.name, low, high, low_choice, high_choice, " ".join(sentences))
-
-
-def _crossing(
-    chosen: Callable[[float], int], first: int, centre: float, end: float
-) -> tuple[float, int] | None:
-    """Return where between the centre and an end the choice first is another, and which."""
-    before = centre
-    for step in range(1, STEPS + 1):
-        at = centre + (end - centre) * step / STEPS
-        if chosen(at) != first:
-            break
-        before = at
-    else:
-        return None
-    for _ in range(STEPS):
-        middle = (before + at) / 2.0
-        before, at = (middle, at) if chosen(middle) == first else (before, middle)
-    return at, chosen(at)

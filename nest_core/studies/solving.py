@@ -10,9 +10,14 @@ Degrees divide the batch, so devices that are left may idle for want of a diviso
 switch's doing. Where the new plan leaves any idle, the same is planned with the batch that the old
 plan's replicas would have on what is left, each as many sequences as before; what it trains more
 is the batch's part of the loss (docs/decisions/failed-switches.md).
-"""
 
-from __future__ import annotations
+Nodes that go with a leaf are replaced by spare ones as far as the bill buys any, under a leaf that
+serves them as the lost one did: the loss is that of the nodes that are still missing.
+
+What runs without a switch also runs with it, so no loss is below 0. A plan that is faster on what
+is left than the whole fabric's is one that a search that was stopped had not found: it becomes the
+whole fabric's, and the losses are those beside it.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,8 +25,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import Problem, Report, price
-from nest_core.documents import InputError, plural, require
+from nest_core.costs import Plan, Problem, Report, price
+from nest_core.documents import InputError, percent, plural, require
 from nest_core.planner import Certificate, SearchResult, search
 from nest_core.scenario import Scenario, ScenarioValues
 
@@ -29,6 +34,7 @@ __all__ = [
     "Stop",
     "SwitchLoss",
     "Tell",
+    "improved",
     "lose_one",
     "losses",
     "never",
@@ -84,6 +90,7 @@ MAX_TIERS = 2
 """Leaves and spines; cores do not fail here."""
 
 _BATCH = "workload.global_batch_sequences"
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ class SwitchLoss:
     missing : tuple of str
         What failed; empty where that cannot be expressed.
     devices : int
-        Devices that are left.
+        Devices that the job may run on: what is left, and spare ones.
     same_plan : float or None
         Share of throughput that is lost if the plan stays; None where it cannot run.
     replanned : float or None
@@ -106,6 +113,14 @@ class SwitchLoss:
         Part of ``replanned`` that is lost because the batch does not divide over what is left.
     idle : int
         Devices that are left and that the new plan does not use.
+    spares : int
+        Spare nodes that take the place of lost ones.
+    by_spares : float
+        Share of throughput that would be lost beside ``replanned`` without them.
+    is_cut : bool
+        Whether nodes are left without a path to each other.
+    faster : Plan or None
+        The new plan, where it is faster than that of the whole fabric.
     note : str
         Why a share is None, or which nodes went with the switch; empty if nothing is to be said.
     """
@@ -118,17 +133,33 @@ class SwitchLoss:
     by_batch: float = 0.0
     idle: int = 0
     note: str = ""
+    spares: int = 0
+    by_spares: float = 0.0
+    is_cut: bool = False
+    faster: Plan | None = None
 
     @property
     def by_switch(self) -> float | None:
         """Part of ``replanned`` that is the switch's: its links, and devices that went with it."""
         return None if self.replanned is None else self.replanned - self.by_batch
 
+    @property
+    def words(self) -> str:
+        """Which switch it is, and why everything is lost or how much is not its doing."""
+        if self.replanned is None:
+            return f"one {self.tier}, " + (
+                "the only path between its nodes (no part of them is planned alone)"
+                if self.is_cut
+                else "without which no plan fits"
+            )
+        part = f", of which {percent(self.by_batch)} because the batch does not divide"
+        return f"one {self.tier}{part if self.by_batch > _SAME else ''}"
+
 
 def worst_of(lost: Sequence[SwitchLoss]) -> tuple[float, str] | None:
     """Share of throughput that the worst of some switches takes, planned anew, and which it is."""
     return max(
-        ((1.0 if loss.replanned is None else loss.replanned, f"one {loss.tier}") for loss in lost),
+        ((1.0 if loss.replanned is None else loss.replanned, loss.words) for loss in lost),
         default=None,
     )
 
@@ -136,9 +167,10 @@ def worst_of(lost: Sequence[SwitchLoss]) -> tuple[float, str] | None:
 def losses(
     scenario: Scenario,
     report: Report,
+    spares: int = 0,
     *,
     stop: Callable[[], bool] | None = None,
-) -> tuple[SwitchLoss, ...]:
+) -> tuple[Report, tuple[SwitchLoss, ...]]:
     """Let one switch of every tier at risk fail, one at a time.
 
     Parameters
@@ -146,43 +178,119 @@ def losses(
     scenario : Scenario
     report : Report
         Its best plan.
+    spares : int
+        Spare nodes that the bill buys.
     stop : callable, optional
         See `search`.
 
     Returns
     -------
+    Report
+        The plan given, or one found without a switch that is faster on the whole fabric as well.
     tuple of SwitchLoss
-        Innermost tier first; empty for fabrics that are no Clos.
+        Beside that plan, innermost tier first; empty for fabrics that are no Clos.
     """
-    tiers = scenario.values.fabric.tier_names[:MAX_TIERS]
-    return tuple(lose_one(scenario, report, tier, stop=stop) for tier in tiers)
+    values = scenario.values
+    tiers = values.fabric.tier_names[:MAX_TIERS]
+    lost = tuple(lose_one(scenario, report, tier, spares, stop=stop) for tier in tiers)
+    plans = [
+        loss.faster
+        for loss in lost
+        if loss.faster
+        and (values.space.idle_devices or loss.faster.devices_used == values.fabric.devices)
+    ]
+    if plans:
+        problem = values.problem()
+        better = max((price(problem, plan) for plan in plans), key=_rate)
+        if _is_faster(better, report):
+            return losses(scenario, better, spares, stop=stop)
+    return report, lost
 
 
 def lose_one(
     scenario: Scenario,
     report: Report,
     tier: str,
+    spares: int = 0,
     *,
     stop: Callable[[], bool] | None = None,
 ) -> SwitchLoss:
     """Let the first switch of one tier of a Clos fail; parameters as of `losses`."""
-    fabric, overrides = scenario.values.fabric, scenario.overrides
+    fabric = scenario.values.fabric
     ways = fabric.without_switch(tier)
     require(ways, "fabric", "must be a Clos", fabric.name, "describe its switch tiers")
-    refusal = ""
+    refusal, is_cut = "", False
     for gone in ways:
-        missing = {**overrides, "fabric.missing": [*fabric.missing, *gone]}
         try:
-            rest = replace(scenario, overrides=missing).values
-            loss = _priced(rest, report, tier, gone, stop)
-            batch = _cut_batch(scenario.values, report, loss)
-            if batch == scenario.values.batch or loss.replanned is None:
-                return loss
-            smaller = replace(scenario, overrides={**missing, _BATCH: batch})
-            return _attributed(loss, smaller.values, report, stop)
+            loss = _without(scenario, report, tier, gone, stop)
+            replaced = min(spares, len(gone) - 1)
+            return _replaced(scenario, report, loss, replaced, stop) if replaced else loss
         except InputError as error:
-            refusal = str(error)
-    return SwitchLoss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
+            refusal, is_cut = str(error), error.field == "missing"
+    return SwitchLoss(
+        tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}", is_cut=is_cut
+    )
+
+
+def _without(
+    scenario: Scenario,
+    report: Report,
+    tier: str,
+    gone: tuple[str, ...],
+    stop: Callable[[], bool] | None,
+) -> SwitchLoss:
+    """Return the loss of a switch and the nodes that go with it, none of them replaced."""
+    values = scenario.values
+    overrides = {**scenario.overrides, "fabric.missing": [*values.fabric.missing, *gone]}
+    loss = _priced(replace(scenario, overrides=overrides).values, report, tier, gone, stop)
+    batch = _cut_batch(values, report, loss)
+    if batch == values.batch or loss.replanned is None:
+        return loss
+    return _attributed(
+        loss, replace(scenario, overrides={**overrides, _BATCH: batch}).values, report, stop
+    )
+
+
+def _replaced(
+    scenario: Scenario,
+    report: Report,
+    loss: SwitchLoss,
+    spares: int,
+    stop: Callable[[], bool] | None,
+) -> SwitchLoss:
+    """Return the loss once spare nodes stand in for as many that went with the switch."""
+    devices, nodes = scenario.values.fabric.devices, loss.missing[1:]
+    rest = (
+        _without(scenario, report, loss.tier, nodes[spares:], stop)
+        if nodes[spares:]
+        else SwitchLoss(loss.tier, (), devices, 0.0, 0.0, idle=devices - report.plan.devices_used)
+    )
+    before, after = (1.0 if x.replanned is None else x.replanned for x in (loss, rest))
+    return replace(
+        rest,
+        missing=loss.missing,
+        note=f"{spares} of {plural(len(nodes), 'node')} that lose their only leaf have a spare one"
+        + (rest.note[rest.note.find("; ") :] if "; " in rest.note else ""),
+        spares=spares,
+        by_spares=max(0.0, before - after),
+        faster=rest.faster or loss.faster,
+    )
+
+
+def improved(result: SearchResult, report: Report) -> SearchResult:
+    """Return a search's answer with a plan that is at least as good as its own."""
+    proof = result.certificate
+    gap = max(0.0, 1.0 - proof.lower_bound_s / report.iteration_s)
+    is_new = report is not result.best
+    return replace(result, best=report, certificate=replace(proof, gap=gap)) if is_new else result
+
+
+def _rate(report: Report) -> float:
+    return report.samples_per_s if report.feasible else 0.0
+
+
+def _is_faster(report: Report | None, before: Report) -> bool:
+    return report is not None and _rate(report) > (1.0 + _SAME) * before.samples_per_s
 
 
 def _priced(
@@ -195,17 +303,21 @@ def _priced(
     with np.errstate(invalid="ignore"):  # what has no way left takes for ever
         problem = rest.problem()
         same_plan, why = _same_plan(problem, report)
-        within_s = same_plan.iteration_s if same_plan else float("inf")
-        solved = solve(rest, problem, within_s=within_s, stop=stop)
+        solved = solve(
+            rest, problem, within_s=same_plan.iteration_s if same_plan else float("inf"), stop=stop
+        )
     best = solved.best or same_plan  # within the old plan's time there may be nothing else
     devices = problem.network.devices
     used = best.plan.devices_used if best else devices
-    nodes = len(gone) - 1
+    nodes = sum(entry.startswith("node") for entry in gone)
     words = [f"{plural(nodes, 'node')} lose their only leaf" if nodes else "", why]
     if best is None:
         words.append(solved.reason)
     elif nodes and used < devices:
         words.append(f"the new plan uses {used:,} of {devices:,}")
+    faster = best.plan if best and _is_faster(best, report) else None
+    if faster:
+        words.append("no loss: the plan of the whole fabric is not its best")
     return SwitchLoss(
         tier,
         gone,
@@ -214,6 +326,7 @@ def _priced(
         _share(report, best),
         note="; ".join(filter(None, words)),
         idle=devices - used,
+        faster=faster,
     )
 
 
@@ -236,7 +349,7 @@ def _attributed(
     with np.errstate(invalid="ignore"):
         best = solve(rest, rest.problem(), within_s=rest.batch / rate, stop=stop).best
     more = best.samples_per_s - rate if best else 0.0
-    return replace(loss, by_batch=max(0.0, more / before.samples_per_s))
+    return replace(loss, by_batch=min(max(0.0, more / before.samples_per_s), loss.replanned or 0.0))
 
 
 def _same_plan(problem: Problem, report: Report) -> tuple[Report | None, str]:
@@ -251,4 +364,4 @@ def _same_plan(problem: Problem, report: Report) -> tuple[Report | None, str]:
 
 
 def _share(before: Report, after: Report | None) -> float | None:
-    return 1.0 - after.samples_per_s / before.samples_per_s if after else None
+    return max(0.0, 1.0 - after.samples_per_s / before.samples_per_s) if after else None

@@ -5,8 +5,6 @@ Points are numbered row by row, the last axis fastest. What a point depends on i
 spine. So an answer is found again by whoever asks for the same, and by nobody after a change.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.documents import load_toml, named_file, preset_path, require
+from nest_core.documents.columns import RENAMED
 from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,
@@ -144,10 +143,10 @@ class Study:
         return (WORST_LOSS,) if is_asked else ()
 
     def values(self, number: int) -> dict[str, Value]:
-        """Return a point's values by the axes' names; the last axis varies fastest."""
+        """Return a point's values by the axes' columns; the last axis varies fastest."""
         places = np.unravel_index(number, [len(axis.values) for axis in self.axes])
         return {
-            axis.name: axis.values[place] for axis, place in zip(self.axes, places, strict=True)
+            axis.column: axis.values[place] for axis, place in zip(self.axes, places, strict=True)
         }
 
     def overrides(self, number: int) -> dict[str, Any]:
@@ -208,7 +207,7 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
     axes = tuple(
         _axis(table, members[0], f"axes[{number}]") for number, table in enumerate(file.axes)
     )
-    keys = [axis.name for axis in axes]
+    keys = [axis.column for axis in axes]
     for number, key in enumerate(keys):
         require(
             key not in keys[:number],
@@ -222,8 +221,8 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
         file.question,
         tuple(members),
         axes,
-        tuple(dict.fromkeys(file.metrics)),
-        {name: _bound(name, bound) for name, bound in file.constraints.items()},
+        tuple(dict.fromkeys(RENAMED.get(name, name) for name in file.metrics)),
+        {RENAMED.get(name, name): _bound(name, bound) for name, bound in file.constraints.items()},
         file.design,
     )
     require(
@@ -268,7 +267,9 @@ def _axis(table: AxisTable, member: Member, where: str) -> Parameter:
 def _parameter(name: str, member: Member, field: str) -> Parameter:
     """Return any parameter of the catalogue by its key, or one that the scenario has to sweep."""
     with suppress(KeyError):
-        return replace(parameter(name, ScenarioFile), name=name)
+        catalogued = parameter(name, ScenarioFile)
+        numbers = [f" (no. {int(part) + 1})" for part in name.split(".") if part.isdigit()]
+        return replace(catalogued, name=name, label=catalogued.label + "".join(numbers))
     return parameter_named(sweep_parameters(member.scenario), name, field)
 
 

@@ -4,26 +4,26 @@ A point that no fabric has, or that no plan fits, is a point with a reason and n
 are those of the network alone (`nest_core.bill.bill`), with the shipped price list.
 """
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nest_core.costs.plan_words import plan_columns
 from nest_core.documents import InputError, require, to_gib
 from nest_core.documents.schema import Parameter
 from nest_core.scenario import Scenario
-from nest_core.studies.engine import run
+from nest_core.studies.engine import plan_points
+from nest_core.studies.paired import PairedRate, paired_rate
 from nest_core.studies.parameters import (
     distinct,
     parameter_named,
     sweep_parameters,
     with_values,
 )
-from nest_core.studies.rows import RowCache, StudyRow
+from nest_core.studies.rows import StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
-from nest_core.studies.study import Member, StudyPoint
 
 __all__ = ["Sweep", "changes", "sweep"]
 
@@ -31,9 +31,15 @@ MAX_POINTS = 400
 _DEGREES = ("tp", "pp", "dp", "cp", "ep")
 _NAMES = {
     "micro_batch": "micro-batch",
+    "interleave": "virtual stages",
     "zero": "ZeRO",
     "recompute": "recompute",
     "schedule": "",
+    "zero_group": "ZeRO group",
+    "etp": "etp",
+    "order": "order",
+    "device_order": "seating",
+    "offload": "offload",
 }
 
 
@@ -68,6 +74,11 @@ class Sweep:
         """The second axis, if there is one."""
         return self.axes[1] if len(self.axes) > 1 else None
 
+    @property
+    def reference(self) -> StudyRow | None:
+        """What points are read against: the scenario itself, else the first with a plan."""
+        return next((point for point in self.points if point.paired and not point.paired.sd), None)
+
     def named(self, point: StudyRow) -> str:
         """Return a point by its values: ``leaf oversubscription 2:1, ZeRO 3``."""
         pairs = zip(self.axes, point.values, strict=True)
@@ -79,29 +90,27 @@ class Sweep:
 
     def _row(self, point: StudyRow) -> dict[str, Any]:
         memory, limit = point.memory_bytes, point.limit_bytes
-        plan = point.plan or {}
-        turned = {axis.title: value for axis, value in zip(self.axes, point.values, strict=True)}
+        turned = {axis.column: value for axis, value in zip(self.axes, point.values, strict=True)}
         figures = {
             "feasible": point.feasible,
             "reason": point.reason,
-            "throughput, tokens/s": point.tokens_per_s,
-            "throughput, sequences/s": point.samples_per_s,
-            "iteration, s": point.iteration_s,
-            "iteration, low, s": point.interval and point.interval.low_s,
-            "iteration, high, s": point.interval and point.interval.high_s,
-            "MFU": point.mfu,
+            "tokens_per_s": point.tokens_per_s,
+            "samples_per_s": point.samples_per_s,
+            "iteration_time_s": point.iteration_s,
+            "iteration_time_low_s": point.interval and point.interval.low_s,
+            "iteration_time_high_s": point.interval and point.interval.high_s,
+            "paired_difference": point.paired and point.paired.ratio - 1,
+            "paired_low": point.paired and point.paired.span[0],
+            "paired_high": point.paired and point.paired.span[1],
+            "mfu": point.mfu,
             "bubble": point.bubble,
-            "fullest stage, GiB": None if memory is None else to_gib(memory),
-            "memory per device, GiB": None if limit is None else to_gib(limit),
+            "memory_GiB": None if memory is None else to_gib(memory),
+            "memory_per_device_GiB": None if limit is None else to_gib(limit),
             "devices": point.devices,
-            **{name: plan.get(name) for name in _DEGREES},
-            "micro-batch, sequences": plan.get("micro_batch"),
-            "ZeRO": plan.get("zero"),
-            "recomputation": plan.get("recompute"),
-            "schedule": plan.get("schedule"),
-            "network price, $": point.network_usd,
-            "network power, W": point.network_W,
-            "ratios become": "; ".join(point.realised),
+            **plan_columns(point.plan),
+            "network_usd": point.network_usd,
+            "network_kW": point.network_W and point.network_W / 1e3,
+            "realised_ratios": "; ".join(point.realised),
             "proven": point.proven,
             "plan": point.words,
         }
@@ -121,7 +130,7 @@ def sweep(
     ----------
     scenario : Scenario
     axes : sequence of (str, sequence of value)
-        One or two names of parameters with their values, which are put in order.
+        One or two names of parameters with their values, each once and in the order asked.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Asked between points and while searching; once true, what is there is returned.
@@ -139,18 +148,17 @@ def sweep(
     [((0,), True), ((1,), True)]
     """
     title, available = scenario.title, sweep_parameters(scenario)
-    by_name: dict[str, Parameter] = {}
+    turned: list[Parameter] = []
     for name, values in axes:
         parameter = parameter_named(available, name, name)
         require(
-            parameter.name not in by_name,
+            parameter.name not in [axis.name for axis in turned],
             name,
             "must be swept once",
             parameter.name,
             "pick another",
         )
-        by_name[parameter.name] = replace(parameter, values=distinct(parameter, values, name))
-    turned = tuple(by_name.values())
+        turned.append(replace(parameter, values=distinct(parameter, values, name)))
     places = [place[::-1] for place in itertools.product(*(axis.values for axis in turned[::-1]))]
     total = len(places)
     require(
@@ -160,27 +168,38 @@ def sweep(
         total,
         "take some out",
     )
-    member, rows, points = Member(title, scenario), RowCache(), []
+    rows: list[StudyRow] = []
     for number, place in enumerate(places):
+        pairs = list(zip(turned, place, strict=True))
+        words = ", ".join(f"{axis.label} {axis.words(value)}" for axis, value in pairs)
+        progress(number / total, f"point {number + 1} of {total}, {words}")
         try:
-            setting = with_values(scenario.overrides, zip(turned, place, strict=True))
+            settings = [with_values(scenario.overrides, pairs)]
+            planned = plan_points(scenario, settings, [math.inf], ("interval",), stop)
         except InputError as error:
-            rows.put({str(number): StudyRow("invalid", str(error))})
-        else:
-            points.append(StudyPoint(str(number), number, member, setting, ("interval",)))
-
-    def tell(answered: int, _: int) -> None:
-        if answered < len(points):
-            number = points[answered].number
-            pairs = zip(turned, places[number], strict=True)
-            words = ", ".join(f"{axis.label} {axis.words(value)}" for axis, value in pairs)
-            progress(number / total, f"point {number + 1} of {total}, {words}")
-
-    ended = run(points, rows, tell=tell, stop=stop)
-    planned = itertools.takewhile(rows.rows.__contains__, map(str, range(total)))
-    results = (replace(rows.rows[key], values=places[int(key)]) for key in planned)
+            planned = [StudyRow("invalid", str(error))]
+        if not planned:
+            break
+        rows.append(replace(planned[0], values=place))
     swept = tuple(replace(axis, changes=None) for axis in turned)  # functions cross no process
-    return Sweep(title, swept, tuple(results), ended.complete)
+    reference = min(  # the first with a plan of those with the fewest parameters that were moved
+        rows,
+        key=lambda row: (
+            not row.feasible,
+            sum(axis.present not in (None, v) for axis, v in zip(turned, row.values, strict=True)),
+        ),
+        default=None,
+    )
+    points = tuple(replace(row, paired=_beside(row, reference)) for row in rows)
+    return Sweep(title, swept, points, len(rows) == total)
+
+
+def _beside(row: StudyRow, reference: StudyRow | None) -> PairedRate | None:
+    """Return a point's throughput beside the reference's; None where one has no plan."""
+    if reference is None or not (row.tokens_per_s and reference.tokens_per_s):
+        return None
+    ratio = row.tokens_per_s / reference.tokens_per_s
+    return paired_rate(ratio, row.sureness, reference.sureness)
 
 
 def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> tuple[str, ...]:
@@ -192,10 +211,20 @@ def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> 
     if before.plan is None or after.plan is None:
         return ()
     differences = [
-        f"{_NAMES.get(key, key)} {before.plan[key]} → {after.plan[key]}".strip()
+        f"{_NAMES.get(key, key)} {chosen} → {changed}".strip()
         for key in (*_DEGREES, *_NAMES)
-        if key not in turned and before.plan[key] != after.plan[key]
+        if key not in turned
+        and (chosen := _choice(before.plan, key)) != (changed := _choice(after.plan, key))
     ]
     if before.plan["sp"] != after.plan["sp"]:
         differences.append("with sp" if after.plan["sp"] else "without sp")
     return tuple(differences)
+
+
+def _choice(plan: Mapping[str, Any], key: str) -> object:
+    """Return what a plan's JSON says under a key; of the order, the axes that divide anything."""
+    return (
+        " ".join(axis for axis in plan.get(key, ()) if plan[axis] > 1)
+        if key == "order"
+        else plan.get(key, "none")
+    )

@@ -4,8 +4,6 @@ Names are those of a spread (`nest_core.studies.uncertainty`): figures of an acc
 and ``kind.which`` of the network (`nest_core.hardware.network_spread`).
 """
 
-from __future__ import annotations
-
 __all__ = ["how_measured", "parameter_in_words"]
 
 _KERNELS = {

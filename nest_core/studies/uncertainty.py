@@ -17,21 +17,16 @@ nothing for one plan on two networks; and of what repeated runs differ by on eit
 both. That is the paired interval.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem, Report, price
+from nest_core.costs import Interval, Plan, Problem, Report, price
 from nest_core.costs.head_room import spread_where
-from nest_core.costs.interval import Interval
 from nest_core.costs.network_draw import routing_of, under
-from nest_core.hardware.network_spread import NetworkParameters, load_spread
-from nest_core.hardware.posterior import adjusted
-from nest_core.hardware.stacks import known_of
+from nest_core.hardware import NetworkParameters, adjusted, known_of, load_spread
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import ScenarioValues
 
@@ -239,13 +234,15 @@ class Sureness:
 
     Parameters
     ----------
-    report : Report
+    plan : Plan
+    iteration_s : float
     spread : ParameterSpread
     along : (parameters,)
         Slopes of the time's logarithm along the logarithms of the spread's parameters.
     """
 
-    report: Report
+    plan: Plan
+    iteration_s: float
     spread: ParameterSpread
     along: FloatArray
 
@@ -254,14 +251,31 @@ class Sureness:
         """Where the time will lie."""
         spread = self.spread
         variance = self.along @ spread.joint @ self.along + spread.source_sd**2 + spread.run_sd**2
-        return Interval(self.report.iteration_s, float(np.sqrt(variance)))
+        return Interval(self.iteration_s, float(np.sqrt(variance)))
+
+    @property
+    def moves(self) -> dict[tuple[object, ...], float]:
+        """How far a standard deviation of everything independent moves the time's logarithm.
+
+        Kernels, which are known jointly, by the axes of their covariance: shared by all that are
+        known alike, as of one accelerator under one stack. The network's parameters by name.
+        """
+        spread, count = self.spread, len(self.spread.kernels)
+        variances, axes = np.linalg.eigh(spread.covariance)
+        kernels = self.along[:count] @ (axes * np.sqrt(np.maximum(variances, 0.0)))
+        content = spread.kernels, spread.covariance.tobytes()
+        network = zip(spread.network, self.along[count:].tolist(), strict=True)
+        return {
+            **{(*content, axis): moved for axis, moved in enumerate(kernels.tolist())},
+            **{(name,): slope * sd for (_, name, sd), slope in network},
+        }
 
 
 def sureness_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Sureness:
     """How surely a feasible report of a scenario is known; one price per uncertain parameter."""
     spread = spread_of(scenario, problem)
     (along,) = slopes(scenario, problem.network, spread, (report,))
-    return Sureness(report, spread, along)
+    return Sureness(report.plan, report.iteration_s, spread, along)
 
 
 def interval_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Interval:
@@ -289,35 +303,13 @@ def paired_sd(first: Sureness | None, second: Sureness | None) -> float:
     """
     if first is None or second is None:
         return 0.0
-    first_spread, second_spread = first.spread, second.spread
-    count = len(first_spread.kernels)
-    alike = first_spread.kernels == second_spread.kernels and np.array_equal(
-        first_spread.covariance, second_spread.covariance
-    )
-    mine, theirs = first.along[:count], second.along[: len(second_spread.kernels)]
-    if alike:
-        difference = mine - theirs
-        variance = float(difference @ first_spread.covariance @ difference)
-    else:
-        variance = float(
-            mine @ first_spread.covariance @ mine + theirs @ second_spread.covariance @ theirs
-        )
-    moved = _by_name(first), _by_name(second)
-    for name in {**moved[0], **moved[1]}:
-        variance += (moved[0].get(name, 0.0) - moved[1].get(name, 0.0)) ** 2
-    shared = float(alikeness((first.report.plan, second.report.plan))[0, 1])
-    variance += (
-        first_spread.run_sd**2
-        + second_spread.run_sd**2
-        - 2 * shared * first_spread.run_sd * second_spread.run_sd
+    mine, theirs = first.moves, second.moves
+    shared = float(alikeness((first.plan, second.plan))[0, 1])
+    first_sd, second_sd = first.spread.run_sd, second.spread.run_sd
+    variance = (
+        sum((mine.get(name, 0.0) - theirs.get(name, 0.0)) ** 2 for name in {**mine, **theirs})
+        + first_sd**2
+        + second_sd**2
+        - 2 * shared * first_sd * second_sd
     )
     return float(np.sqrt(variance + 2 * REPEATED_SD**2))
-
-
-def _by_name(sureness: Sureness) -> dict[str, float]:
-    """Return how far a standard deviation of every network parameter moves the time."""
-    along = sureness.along[len(sureness.spread.kernels) :].tolist()
-    return {
-        name: slope * sd
-        for (_, name, sd), slope in zip(sureness.spread.network, along, strict=True)
-    }

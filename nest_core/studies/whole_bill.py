@@ -8,8 +8,6 @@ What a person sets is the price list: a file, tables in the scenario (``[prices]
 that start with ``prices.``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,17 +15,14 @@ from typing import Any
 from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, owned
 from nest_core.bill.prices import PriceRange, Prices, prices_of
-from nest_core.costs import Problem, Report
-from nest_core.costs.interval import Interval, Span
+from nest_core.costs import Interval, Problem, Report, Span
 from nest_core.documents.errors import require
-from nest_core.network.dragonfly import without_detours
-from nest_core.network.groups import LevelBlocks
-from nest_core.network.levels import Level
+from nest_core.network import Level, LevelBlocks, without_detours
 from nest_core.planner.baselines import Baseline
 from nest_core.report.explain.training import Training, training, usual_tokens
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
-from nest_core.studies.solving import Stop, SwitchLoss, losses, solve, worst_of
+from nest_core.studies.solving import Stop, SwitchLoss, improved, losses, solve, worst_of
 from nest_core.studies.uncertainty import Sureness, sureness_of
 from nest_core.studies.whole_cost import DesignCost
 
@@ -63,6 +58,8 @@ class WholeBill:
     losses : tuple of SwitchLoss
         What one failed switch of each tier costs; empty where that was not asked for, and where
         the fabric does not say which switches it has.
+    at_budget : AtBudget or None
+        As much of it as a network's budget buys; None where no budget was given.
     gap : float
         How far the plan may be from the best, relative; 0 where it is proven.
     points : int
@@ -77,6 +74,7 @@ class WholeBill:
     sureness: Sureness | None = field(default=None, compare=False)
     training: Training | None = None
     losses: tuple[SwitchLoss, ...] = ()
+    at_budget: AtBudget | None = None
     gap: float = 0.0
     points: int = 0
 
@@ -128,9 +126,11 @@ class WholeBill:
         """At the meter where the PUE is known, all drawing what energy is billed for."""
         energy = self.owned.of("energy")
         rate = self.tokens_per_s
-        if rate is None or not energy or not energy[0].count:
-            return None
-        return rate * 3600.0 * self.owned.years * HOURS_PER_YEAR / energy[0].count
+        return (
+            None
+            if rate is None or not energy or not energy[0].count
+            else rate * 3600.0 * self.owned.years * HOURS_PER_YEAR / energy[0].count
+        )
 
     @property
     def training_usd(self) -> PriceRange | None:
@@ -200,8 +200,14 @@ class WholeBill:
         }
 
 
-def scenario_prices(scenario: Scenario) -> Prices:
+def scenario_prices(scenario: Scenario, amounts: Mapping[str, Any] | None = None) -> Prices:
     """Return the price list of a scenario: its ``prices``, then keys that start with ``prices.``.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    amounts : mapping, optional
+        Dotted keys of the price list to values, over it.
 
     Raises
     ------
@@ -222,7 +228,7 @@ def scenario_prices(scenario: Scenario) -> Prices:
         for key, value in changes.items()
         if key.startswith(OF_PRICES)
     }
-    return prices_of(listed, price_keys, scenario.folder)
+    return prices_of(listed, {**price_keys, **(amounts or {})}, scenario.folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,23 +237,23 @@ class Candidate(WholeBill):
 
     Parameters
     ----------
+    source : Scenario
+        What was planned; its price list is what prices are changed over.
     levels : tuple of Level
         Of its network, innermost first.
     blocks : LevelBlocks
         Where its devices meet.
     settings : tuple of (str, str)
         Keys of the scenario that are not the same in all candidates, with this one's values.
-    at_budget : AtBudget or None
-        None where no budget was given.
     nest : Baseline or None
         NEST's level-wise program, where it was asked for.
     """
 
     scenario: ScenarioValues
+    source: Scenario = field(compare=False)
     levels: tuple[Level, ...]
     blocks: LevelBlocks = field(compare=False)
     settings: tuple[tuple[str, str], ...] = ()
-    at_budget: AtBudget | None = None
     nest: Baseline | None = None
 
     @property
@@ -310,10 +316,12 @@ def bill_of_scenario(
     values = scenario.values
     problem = problem or values.problem()
     ownership = owned(values.fabric, prices or scenario_prices(scenario), values.accelerator.name)
-    solved = solve(values, problem, stop=stop)
-    best = solved.best
-    if best is None:
+    solved, lost = solve(values, problem, stop=stop), tuple[SwitchLoss, ...]()
+    if solved.best is None:
         return WholeBill(name, ownership, values, None, solved.reason)
+    best = solved.best
+    if failures:
+        best, lost = losses(scenario, best, ownership.spare_nodes, stop=stop)
     sureness = sureness_of(values, problem, best)
     return WholeBill(
         name,
@@ -322,8 +330,8 @@ def bill_of_scenario(
         best,
         sureness=sureness,
         training=training_of(values, best, sureness, tokens),
-        losses=losses(scenario, best, stop=stop) if failures else (),
-        gap=solved.certificate.gap,
+        losses=lost,
+        gap=improved(solved, best).certificate.gap,
         points=solved.certificate.points,
     )
 

@@ -8,11 +8,9 @@ That is affine in x: ``x (R_1 D_2 - R_2 D_1) > R_2 (N_1 + E_1 Y) - R_1 (N_2 + E_
 left factor says whose accelerators do more, the right side who trains more per dollar of the rest.
 It is affine in Y as well, and in the share y of its hours for which a cluster trains this model
 while accelerators are worth the same in all designs for the rest of them: there R becomes
-``y R_i D_2 / R_2 + (1 - y) D_i``. So in each of the three there is one break-even at most, or one
-of them is ahead everywhere (docs/decisions/break-even.md).
+``y R_i D_0 / R_0 + (1 - y) D_i`` with a design 0 as the reference. So in each of the three there is
+one break-even at most, or one of them is ahead everywhere (docs/decisions/break-even.md).
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
@@ -99,14 +97,14 @@ class BreakEvenPoint:
         return self.at == (float("inf") if self.above else 0.0)
 
 
-def with_hours(one: DesignCost, other: DesignCost, hours: float) -> tuple[DesignCost, DesignCost]:
-    """Two designs by the work of an accelerator-hour, where this model gets a share of the hours.
+def with_hours(design: DesignCost, reference: DesignCost, hours: float) -> DesignCost:
+    """Return a design by its work where this model gets a share of the hours.
 
-    For the rest of them an accelerator is worth as much in both.
+    For the rest of them an accelerator is worth as much in every design: what one of the reference
+    trains. With all hours the work is what the design trains, up to a factor that all share.
     """
-    here = one.tokens_per_s / other.tokens_per_s * other.devices
-    work = hours * here + (1 - hours) * one.devices
-    return replace(one, tokens_per_s=work), replace(other, tokens_per_s=float(other.devices))
+    trained = design.tokens_per_s / reference.tokens_per_s * reference.devices
+    return replace(design, tokens_per_s=hours * trained + (1 - hours) * design.devices)
 
 
 def crossing_of_price(first: DesignCost, second: DesignCost) -> BreakEvenPoint:
@@ -135,15 +133,18 @@ def crossing_of_years(first: DesignCost, second: DesignCost, device_usd: float) 
     )
 
 
-def crossing_of_hours(first: DesignCost, second: DesignCost, device_usd: float) -> BreakEvenPoint:
+def crossing_of_hours(
+    first: DesignCost, second: DesignCost, device_usd: float, reference: DesignCost
+) -> BreakEvenPoint:
     """Return shares of its hours that it must train this model for the first to do more per dollar.
 
-    For the rest of them an accelerator is worth as much in both.
+    For the rest of them an accelerator is worth as much in both; see `with_hours`.
     """
     first_usd, second_usd = first.whole_usd(device_usd), second.whole_usd(device_usd)
-    here = first.tokens_per_s * second.devices / second.tokens_per_s
+    rate = reference.devices / reference.tokens_per_s
     idle = first.devices * second_usd - second.devices * first_usd
-    return _crossing(idle, here * second_usd - second.devices * first_usd - idle, 1.0)
+    trained = rate * (first.tokens_per_s * second_usd - second.tokens_per_s * first_usd)
+    return _crossing(idle, trained - idle, 1.0)
 
 
 def _crossing(offset: float, slope: float, max_at: float) -> BreakEvenPoint:

@@ -75,8 +75,7 @@ def dims_in_words(dims: Iterable[Dim], split: Iterable[Split]) -> str:
     'ffn / 8 (tp)'
     """
     split = tuple(split)
-    parts = [part for dim in dims for part in dim]
-    return " · ".join(_part(part, split) for part in parts) or "1"
+    return " · ".join(_part(part, split) for part in [part for dim in dims for part in dim]) or "1"
 
 
 def shape_in_words(graph: Graph, node: Node, sizes: Sizes) -> tuple[str, ...]:
@@ -139,9 +138,11 @@ def kernel_in_words(
         return _product(kernel, width)
     if "attention" in kernel.unit:
         return _attention(kernel, node, width, _FACTORS[backward])
-    if node.op == "loss":
-        return (_loss(kernel, count(inputs[0].shape, sizes, node.split)),)
-    return (_passes(kernel, node, sizes, width, backward),)
+    return (
+        (_loss(kernel, count(inputs[0].shape, sizes, node.split)),)
+        if node.op == "loss"
+        else (_passes(kernel, node, sizes, width, backward),)
+    )
 
 
 def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ...]:
@@ -154,9 +155,11 @@ def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ..
     phrases = _GRADIENTS.get(kernels[0].unit) if kernels else None
     if phrases and len(kernels) == len(phrases):
         return phrases
-    if kernels and "attention" in kernels[0].unit:
-        return ("scores again and four products",)
-    return ("gradients read and written, and what forward kept",) * len(kernels)
+    return (
+        ("scores again and four products",)
+        if kernels and "attention" in kernels[0].unit
+        else ("gradients read and written, and what forward kept",) * len(kernels)
+    )
 
 
 def kept_in_words(operator: Operator) -> str:
@@ -182,8 +185,7 @@ def _part(part: str | int, split: tuple[Split, ...]) -> str:
 
 def _product(kernel: Kernel, width: float) -> tuple[str, ...]:
     groups, m, n, k = kernel.shape
-    several = groups != 1.0
-    many, numbers = ("g · ", f"{number(groups)} · ") if several else ("", "")
+    many, numbers = ("g · ", f"{number(groups)} · ") if groups != 1.0 else ("", "")
     rows, columns, inner = number(m), number(n), number(k)
     return (
         f"FLOP: 2 · {many}m · n · k = 2 · {numbers}{rows} · {columns} · {inner}"
@@ -238,5 +240,4 @@ def _passes(kernel: Kernel, node: Node, sizes: Sizes, width: float, backward: bo
 
 def _intensity(kernel: Kernel) -> str:
     flops, moved = humanise(kernel.flops, "FLOP"), humanise(kernel.bytes, "B")
-    per_byte = kernel.flops / kernel.bytes
-    return f"intensity: {flops} / {moved} = {per_byte:,.4g} FLOP/B"
+    return f"intensity: {flops} / {moved} = {(kernel.flops / kernel.bytes):,.4g} FLOP/B"

@@ -189,6 +189,12 @@ class Graph:
         """Return the nodes that a node reads."""
         return [self[name] for name in node.inputs]
 
+    def behind(self, name: str, op: str) -> str:
+        """Return the name of what an operation's chain of nodes, if it is one, passes on."""
+        while self[name].op == op:
+            name = self[name].inputs[0]
+        return name
+
     def source(self, node: Node) -> Node:
         """Who made the bytes that a rank keeps of a node's tensor.
 

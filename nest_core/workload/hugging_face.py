@@ -120,8 +120,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object whose keys occur once: which of two values counts, nobody can know."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        times = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in times.items() if count > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise InputError("config.json", "must name every key once", twice, "delete one")
     return table
 

@@ -232,7 +232,12 @@ def chain(model: Model, strategy: Strategy) -> Chain:
     >>> chain(toy, Strategy(sequence=8)).layers
     5
     """
-    return Chain(tuple((_layer(model, kind, strategy), times) for kind, times in model.runs))
+    return Chain(
+        tuple(
+            (_evaluated(model, kind, _read(kind, strategy), tuple(STRATEGIES.values())), times)
+            for kind, times in model.runs
+        )
+    )
 
 
 def check_experts(model: Model, strategy: Strategy) -> None:
@@ -286,10 +291,6 @@ def _rewritten(
     *earlier, last = registered
     before = _rewritten(model, kind, without_experts(last, strategy), tuple(earlier))
     return last(before, strategy, sizes(model, 1, strategy.sequence))
-
-
-def _layer(model: Model, kind: str, strategy: Strategy) -> Layer:
-    return _evaluated(model, kind, _read(kind, strategy), tuple(STRATEGIES.values()))
 
 
 @kept_per_edition(2048)  # 5 to 9 KiB each; a search asks for a thousand, and the next for the same

@@ -204,8 +204,7 @@ def _kernels(
         if "add" in _functions(node):  # the gradient of a sum is handed on, and summed up once
             gradients = written
     forward = Kernel("memory", 0.0, width * (read + written) + masks)
-    backward = Kernel("memory", 0.0, width * (written + again + gradients) + masks)
-    return (forward,), (backward,)
+    return (forward,), (Kernel("memory", 0.0, width * (written + again + gradients) + masks),)
 
 
 def _projection(
@@ -315,8 +314,9 @@ def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[st
     elif node.op == "softmax":
         save(node)
     elif node.op == "loss":
-        logits = count(inputs[0].shape, sizes, node.split)
-        tensors.append((f"{node.name}:probabilities", 4.0 * logits))
+        tensors.append(
+            (f"{node.name}:probabilities", 4.0 * count(inputs[0].shape, sizes, node.split))
+        )
     elif node.op == "combine":
         save(inputs[0])
     elif node.op in ("elementwise", "dropout"):

@@ -187,8 +187,7 @@ def modules_of(recompute: str) -> tuple[str, ...]:
     """Return the modules of a recomputation; none of full, which runs all of a layer again."""
     if recompute == "selective":
         return ("core_attn",)
-    is_method = recompute in RECOMPUTE or method_of(recompute)[1]
-    return () if is_method else tuple(recompute.split("+"))
+    return () if recompute in RECOMPUTE or method_of(recompute)[1] else tuple(recompute.split("+"))
 
 
 def method_of(recompute: str) -> tuple[str, int]:
@@ -235,9 +234,11 @@ def _of(graph: Graph, node: Node, module: str) -> bool:
         return latent and name in _UP_PROJECTIONS
     if module == "mlp":
         return name.startswith("mlp.")
-    if module == "shared_experts":
-        return name.startswith("shared.")
-    return name.startswith(("experts.", "shared.")) or name == "shared_add"
+    return (
+        name.startswith("shared.")
+        if module == "shared_experts"
+        else name.startswith(("experts.", "shared.")) or name == "shared_add"
+    )
 
 
 _PRODUCTS = ("linear", "grouped_linear")

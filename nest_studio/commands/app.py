@@ -1,7 +1,5 @@
 """``nest-studio app``: serve the studio."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

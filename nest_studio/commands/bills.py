@@ -1,4 +1,4 @@
-"""Commands on what a fabric is built of and costs: ``bom``, ``bill`` and ``cables``."""
+"""Commands on what a fabric is built of and costs: ``bom``, ``bill``, ``compare``, ``cables``."""
 
 from __future__ import annotations
 
@@ -6,20 +6,43 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents import format_money, humanise, settings, summed, table, write_file
+from nest_core.documents import (
+    format_money,
+    humanise,
+    read_text,
+    require,
+    settings,
+    summed,
+    table,
+    write_file,
+)
 from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts
 
 if TYPE_CHECKING:
     from nest_core.bill.cables import Cable
+    from nest_core.documents.schema.study import Goal
+    from nest_core.studies.decision import Decision
     from nest_core.studies.whole_bill import WholeBill
 
-__all__ = ["again_of", "bill", "bom", "cables"]
+__all__ = ["again_of", "bill", "bom", "cables", "compare"]
+
+MaxLoss = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the throughput that the worst single failure may cost where designs tie, "
+        "0 to 1."
+    ),
+]
+Sheet = Annotated[
+    Path | None, typer.Option(help="Also write the decision sheet, an HTML file to print.")
+]
 
 
 def bom(
@@ -136,21 +159,15 @@ def bill(
         ),
     ] = None,
     tokens: Annotated[float | None, typer.Option(help="Of the training run.")] = None,
-    order: Annotated[
-        str, typer.Option(help="Compared designs by price, days or failure.")
-    ] = "price",
-    sheet: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write the decision sheet of compared scenarios, an HTML file to print; "
-            "with failed switches where --order failure plans them."
-        ),
-    ] = None,
+    max_loss: MaxLoss = None,
+    sheet: Sheet = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Bill a scenario or a fabric as a whole, line by line, with its break-evens."""
     from nest_core.scenario import scenario_or_fabric
-    from nest_core.studies.break_evens import ordered, with_break_evens
+    from nest_core.studies.break_evens import of_design
+    from nest_core.studies.comparison import assumptions_of
+    from nest_core.studies.decision import decide
     from nest_core.studies.designs import whole_bills
     from nest_studio.commands.watching import watched
 
@@ -160,29 +177,131 @@ def bill(
     others = [] if compare is None else [part.strip() for part in compare.split(",")]
     first_design = scenario_or_fabric(design, changes, Path())
     with watched() as (_, stop):
-        bills = whole_bills(
-            first_design, others, tokens=tokens, failures=order == "failure", stop=stop
-        )
-    if sheet is not None:
-        _write(sheet, bills, again_of(design, sets or (), prices, compare, tokens, order))
+        bills = whole_bills(first_design, others, tokens=tokens, failures=bool(others), stop=stop)
+    again = again_of(design, sets or (), prices, compare, tokens, max_loss)
+    is_planned = "workload" in first_design.document and bool(others)
+    decision = None
+    if is_planned or sheet is not None:
+        _, assumed = assumptions_of({"max_loss": max_loss})
+        decision = _decided(decide(bills, assumed), sheet, again)
     first, *_ = bills
-    rows = ordered(bills, order) if others else ()
     fields = first.to_json() | {
-        "break_even": [
-            {
-                "quantity": entry.quantity,
-                "value": entry.value,
-                "low": entry.low,
-                "high": entry.high,
-                "winner": entry.winner,
-                "sentence": entry.sentence,
-            }
-            for entry in with_break_evens(bills)
-        ],
+        "break_even": decision["break_even"]
+        if decision
+        else [asdict(entry) for entry in ([] if others else of_design(first))],
         "compared": [entry.to_json() for entry in bills] if others else [],
-        "order": [asdict(row) for row in rows],
+        "decision": decision,
     }
     emit(fields, as_json, _bill_text)
+
+
+def compare(
+    scenarios: Annotated[
+        list[str], typer.Argument(help="Two to six presets or files; or a decision sheet.")
+    ],
+    sets: Sets = None,
+    max_loss: MaxLoss = None,
+    hours: Annotated[
+        float | None,
+        typer.Option(help="Share of its hours that the cluster trains this model, 0 to 1."),
+    ] = None,
+    failures: Annotated[
+        bool, typer.Option(help="Plan without one switch of every tier, too.")
+    ] = True,
+    sheet: Sheet = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Decide between scenarios: which design is to be built, and what that rests on."""
+    from nest_core.report.notebook.inputs import checked_inputs
+    from nest_core.report.sheet import question_of
+    from nest_core.scenario import Scenario, scenario_document
+    from nest_core.studies import comparison
+    from nest_core.studies.decision import decide
+    from nest_core.studies.ranking import GOAL_FIGURES
+
+    changes, again = settings(sets or ()), ""
+    options = {"hours": hours, "max_loss": max_loss}
+    given = {name: value for name, value in options.items() if value is not None}
+    question: dict[str, Any] = {}
+    goal: Goal = "tokens_per_usd"
+    if len(scenarios) == 1 and scenarios[0].endswith(".html"):
+        question = question_of(read_text(Path(scenarios[0])))
+        goal = question.pop("goal", goal)
+        require(goal in GOAL_FIGURES, "goal", "must be one of a study", goal, "change it")
+        question = checked_inputs("comparison", question)
+        entries = [
+            (entry["name"], Scenario(entry["document"], {**entry["overrides"], **changes}))
+            for entry in question["entries"]
+        ]
+    else:  # files say more than a sheet can hold: where their fabrics and models are
+        documents = [(Path(name).stem, *scenario_document(name, Path())) for name in scenarios]
+        entries = [(name, Scenario(text, changes, folder)) for name, text, folder in documents]
+        flags = [f"--{name.replace('_', '-')}={value:g}" for name, value in given.items()]
+        flags += [f"--set={setting}" for setting in sets or ()] + ["--no-failures"] * (not failures)
+        again = shlex.join(["nest-studio", "compare", *scenarios, *flags, "--sheet=FILE.html"])
+    result = comparison.compare(
+        entries,
+        budget=question.get("budget"),
+        failures=failures and question.get("failures", True),
+        prices=question.get("prices"),
+        assumed={**(question.get("assumed") or {}), **given},
+        one_job=True,
+    )
+    decision = decide(result.candidates, result.assumed, goal)
+    designs = [_design(candidate) for candidate in result.candidates]
+    fields = {
+        "decision": _decided(decision, sheet, again, {**question, "goal": goal}),
+        "designs": designs,
+    }
+    emit(fields, as_json, _decision_text)
+
+
+def _design(bill: WholeBill) -> dict[str, Any]:
+    report, training, worst = bill.report, bill.training, bill.worst_loss
+    return {
+        "name": bill.name,
+        "iteration_time_s": report.iteration_s if report else None,
+        "days": training.days if training else None,
+        "usd": bill.owned.total_usd.typical,
+        "power_w": bill.owned.power_W.typical,
+        "worst_failure": {"lost": worst[0], "what": worst[1]} if worst else None,
+        "plan": report.plan.to_json() if report else None,
+        "reason": bill.reason,
+    }
+
+
+def _decided(
+    decision: Decision, sheet: Path | None, again: str, question: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a decision, with its table; write its sheet where one is wanted."""
+    from nest_core.report.sheet import decision_sheet
+    from nest_core.report.sheet.sheet import differences
+    from nest_core.report.sheet.words import title, why
+
+    if sheet is not None:
+        text = decision_sheet(
+            decision, datetime.now(), again=again, question=None if again else question
+        )
+        write_file(sheet, text, "--sheet")
+    words = {"title": title(decision), "why": list(why(decision))}
+    rows = [[name, *(" ".join(cell) for cell in cells)] for name, cells in differences(decision)]
+    return decision.to_json() | words | {"table": rows}
+
+
+def _decision_text(fields: Mapping[str, Any]) -> str:
+    decision = fields["decision"]
+    header = ["", *(row["name"] for row in decision["order"])]
+    return "\n".join(
+        [
+            decision["title"],
+            "",
+            table(header, decision["table"]),
+            "",
+            *decision["why"],
+            "",
+            decision["rule"],
+        ]
+    )
 
 
 def again_of(
@@ -191,7 +310,7 @@ def again_of(
     prices: str | None,
     compare: str | None,
     tokens: float | None,
-    order: str,
+    max_loss: float | None,
 ) -> str:
     """Return the command that makes a sheet again, as one types it."""
     options = (
@@ -199,19 +318,11 @@ def again_of(
         ("--prices", prices),
         ("--compare", compare),
         ("--tokens", None if tokens is None else f"{tokens:.10g}"),
-        ("--order", None if order == "price" else order),
+        ("--max-loss", None if max_loss is None else f"{max_loss:g}"),
         ("--sheet", "FILE.html"),
     )
     given = (word for name, value in options if value is not None for word in (name, value))
     return shlex.join(["nest-studio", "bill", design, *given])
-
-
-def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
-    from datetime import datetime
-
-    from nest_core.report.sheet import decision_sheet
-
-    write_file(file, decision_sheet(bills, again, datetime.now()), "--sheet")
 
 
 def _bill_text(fields: Mapping[str, Any]) -> str:
@@ -224,12 +335,11 @@ def _bill_text(fields: Mapping[str, Any]) -> str:
         "",
         *(entry["sentence"] for entry in fields["break_even"]),
     ]
-    if fields["order"]:
-        rows = [
-            [row["rank"], row["name"], row["text"], row["note"], ", ".join(row["ties"]) or None]
-            for row in fields["order"]
-        ]
-        parts += ["", table(["rank", "design", "figure", "", "ties with"], rows)]
+    if fields["decision"]:
+        parts += ["", _decision_text(fields)]
+    elif fields["compared"]:
+        bills = [[entry["name"], format_money(entry["total_usd"])] for entry in fields["compared"]]
+        parts += ["", table(["design", "whole bill"], bills)]
     parts += ["", "Sources of prices:"]
     sources = {line["source"]: line["name"] for line in reversed(fields["lines"])}
     parts += [

@@ -1,7 +1,5 @@
 """Commands on a person's own cluster: ``accept``, ``inspect`` and ``calibrate``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,12 +85,11 @@ def _accept_text(fields: Mapping[str, Any]) -> str:
         ]
         for test in fields["tests"]
     ]
-    header = ["scope", "expected, GB/s", "at least", "measured", "", "where"]
     return "\n".join(
         [
             f"{fields['name']}: bus bandwidth of 4 GiB",
             "",
-            table(header, rows),
+            table(["scope", "expected, GB/s", "at least", "measured", "", "where"], rows),
             "",
             *(f"# {test['scope']}, {test['where']}\n{test['command']}" for test in fields["tests"]),
             "",

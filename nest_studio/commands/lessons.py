@@ -1,7 +1,5 @@
 """Commands for a course: ``lesson`` and ``exercise``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,8 +22,9 @@ def lesson(
     as_json: JsonFlag = False,
 ) -> None:
     """List the lessons with minutes and aims, or write one as HTML that runs without a network."""
-    from nest_core.teaching.course.folder import find_lesson, offered
-    from nest_core.teaching.course.page import lesson_page
+    from nest_core.studies.solving import never
+    from nest_core.teaching.course.folder import find_lesson, offered, work_page
+    from nest_studio.commands.watching import tell_share
 
     if not lesson:
         folder = offered()
@@ -45,14 +44,16 @@ def lesson(
     subject = find_lesson(lesson, Path())
     path = output or Path(f"{subject.key}.html")
     check_writable(path, "--output")
-    page = lesson_page(subject)
+    page = work_page(subject.key, subject.text, progress=tell_share, stop=never)
     write_file(path, page.text, "--output")
-    fields = {"output": str(path), "states": page.states, "bytes_beside_library": page.own_bytes}
-    words = (
-        f"{path}: {page.states} states of its controls, {page.own_bytes / 1e6:.2g} MB beside the "
-        "plotting library."
+    emit(
+        {"output": str(path), "states": page.states, "bytes_beside_library": page.own_bytes},
+        as_json,
+        lambda _: (
+            f"{path}: {page.states} states of its controls, {page.own_bytes / 1e6:.2g} MB beside "
+            "the plotting library."
+        ),
     )
-    emit(fields, as_json, lambda _: words)
 
 
 def _lesson_text(fields: Mapping[str, Any]) -> str:
@@ -60,10 +61,12 @@ def _lesson_text(fields: Mapping[str, Any]) -> str:
         [entry["lesson"], entry["minutes"], entry["title"], "; ".join(entry["aims"])]
         for entry in fields["lessons"]
     ]
-    minutes = sum(entry["minutes"] for entry in fields["lessons"])
-    lines = [table(["lesson", "minutes", "title", "aims"], rows), "", f"{minutes} minutes in all."]
     return "\n".join(
-        [*lines, *(f"! {entry['file']}: {entry['reason']}" for entry in fields["skipped"])]
+        [
+            table(["lesson", "minutes", "title", "aims"], rows),
+            f"\n{sum(entry['minutes'] for entry in fields['lessons'])} minutes in all.",
+            *(f"! {entry['file']}: {entry['reason']}" for entry in fields["skipped"]),
+        ]
     )
 
 
@@ -132,7 +135,8 @@ def _exercise_text(fields: Mapping[str, Any]) -> str:
         ]
         for entry in fields["marks"]
     ]
-    right = sum(entry["right"] is True for entry in fields["marks"])
-    counted = sum(entry["right"] is not None for entry in fields["marks"])
-    head = ["student", "answer", "expected", "mark", "note"]
-    return f"{right} of {counted} marked answers are right.\n\n{table(head, rows)}"
+    marks = [entry["right"] for entry in fields["marks"] if entry["right"] is not None]
+    return (
+        f"{sum(marks)} of {len(marks)} marked answers are right.\n\n"
+        f"{table(['student', 'answer', 'expected', 'mark', 'note'], rows)}"
+    )

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents import check_writable, preset_path, require, table, write_file
+from nest_core.documents import (
+    check_writable,
+    percent_column,
+    preset_path,
+    require,
+    table,
+    write_file,
+)
 from nest_core.documents.schema import parameter
 from nest_studio.commands.output import JsonFlag, emit, require_torch
 
@@ -271,17 +278,18 @@ def _fields(new: Profile, merged: Profile, target: Path) -> dict[str, Any]:
 
 
 def _profile_text(fields: Mapping[str, Any]) -> str:
-    longest = sorted(fields["operators"], key=lambda entry: -entry["seconds"])
+    slowest = sorted(fields["operators"], key=lambda entry: -entry["seconds"])[:SHOWN]
+    spread = percent_column(entry["spread"] for entry in slowest)
     rows = [
         [
             entry["operators"][0],
             entry["direction"],
             "x".join(f"{size:g}" for size in entry["shape"]) or f"{entry['bytes'] / 2**20:.3g} MiB",
             f"{entry['seconds'] * 1e6:.4g}",
-            f"{entry['spread']:.1%}",
+            spread(entry["spread"]),
             entry["how"],
         ]
-        for entry in longest[:SHOWN]
+        for entry in slowest
     ]
     skipped = [
         f"left out: {entry['operators'][0]}, {entry['direction']}: {entry['reason']}"

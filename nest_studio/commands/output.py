@@ -1,7 +1,5 @@
 """What commands print: one JSON object, or text for people."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys
@@ -46,8 +44,9 @@ def emit(
         If standard output is closed or full. Who reads a pipe may stop when they have seen enough.
     """
     fields = plain(result)
-    text = json.dumps(fields, allow_nan=False) if as_json else printable(human(fields))
-    emit_parts((text, "\n"))
+    emit_parts(
+        ((json.dumps(fields, allow_nan=False) if as_json else printable(human(fields))), "\n")
+    )
 
 
 def emit_parts(parts: Iterable[str]) -> None:

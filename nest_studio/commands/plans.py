@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import nest_core as nest
-from nest_core.documents import GIB, plain, require, settings, table, write_file
+from nest_core.documents import GIB, plain, plural, require, settings, table, write_file
 from nest_studio.commands.output import JsonFlag, Sets, emit, show
 from nest_studio.jobs.kernels import build_kernels
 
@@ -25,8 +25,10 @@ def plan(
     scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
     sets: Sets = None,
     top: Annotated[int | None, typer.Option(help="How many of the best points to print.")] = None,
-    audit: Annotated[int, typer.Option(help="Solve this many excluded points at random.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the audit's draw.")] = 0,
+    audit: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Solve this many excluded points at random.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the audit's draw.")] = 0,
     draws: Annotated[
         int, typer.Option(help="Draws of what is not known exactly, each searched anew.")
     ] = 0,
@@ -42,17 +44,10 @@ def plan(
     from nest_studio.jobs.pools import cores, processes
     from nest_studio.server.system import peak_bytes
 
-    require(
-        0 <= audit <= 100_000,
-        "--audit",
-        "must lie between 0 and 100,000",
-        audit,
-        "give another number",
-    )
-    require(seed >= 0, "--seed", "must not be negative", seed, "give another number")
     checked_draws(draws, "--draws")
-    changes = settings(sets or ()) | ({} if top is None else {"search.top": top})
-    values = nest.load(scenario, changes).values
+    values = nest.load(
+        scenario, settings(sets or ()) | ({} if top is None else {"search.top": top})
+    ).values
     build_kernels()
     with watched() as (progress, stop):
         problem = values.problem()
@@ -121,14 +116,6 @@ def place(
     as_json: JsonFlag = False,
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
-
-    require(
-        placement is None or plan is not None,
-        "--placement",
-        "must come with --plan",
-        str(placement),
-        "add --plan",
-    )
     require(
         output is None or output.suffix.lower() in (".csv", ".json"),
         "--output",
@@ -169,38 +156,13 @@ def export(
 ) -> None:
     """Export a plan, or say why the target cannot express it."""
     bundle = nest.export(_loaded(scenario, sets), to, plan or None, placement=placement)
-    fields = bundle.to_json()
-    if output is not None:
-        files = {path.name: str(path) for path in bundle.write(output)}
-        fields |= {"files": files, "base64": [], "output": str(output)}
-    emit(fields, as_json, _export_text)
-
-
-def _export_text(fields: Mapping[str, Any]) -> str:
-    if fields["refused"]:
-        return f"refused: {fields['refused']}"
-    parts = []
-    if fields["output"]:
-        count = len(fields["files"])
-        parts.append(
-            f"{count} file{'' if count == 1 else 's'} in {fields['output']}: "
-            + ", ".join(sorted(fields["files"])[:12])
-            + (", …" if count > 12 else "")
-        )
-    else:
-        parts += [
-            f"==> {name} <==\n{content}"
-            for name, content in fields["files"].items()
-            if name not in fields["base64"]
-        ]
-        if fields["base64"]:
-            parts.append(
-                f"{len(fields['base64'])} binary files are not printed: give --output a folder."
-            )
-    if not fields["feasible"]:
-        parts.append("note: the plan does not fit into memory.")
-    parts += [f"note: {note}" for note in fields["notes"]]
-    return "\n".join(parts)
+    if output is None:
+        return show(bundle, as_json)
+    files = {path.name: str(path) for path in bundle.write(output)}
+    fields = bundle.to_json() | {"files": files, "base64": [], "output": str(output)}
+    listed = ", ".join(sorted(files)[:12]) + (", …" if len(files) > 12 else "")
+    written = [f"{plural(len(files), 'file')} in {output}: {listed}"] if files else []
+    emit(fields, as_json, lambda _: "\n".join([*written, *bundle.remarks]))
 
 
 PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
@@ -276,16 +238,16 @@ def _memory_text(fields: Mapping[str, Any]) -> str:
         for number, stage in enumerate(fields["stages"], start=1)
     ]
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-    limit = f"{fields['memory_limit_bytes'] / GIB:.1f} GiB per device"
     fullest = max(fields["stages"], key=lambda stage: float(stage["total_bytes"]))
     lines = [
         [name, f"{size / GIB:.2f}", LINES[name]] for name, size in fullest["buffers_bytes"].items()
     ]
-    head = ["stage", "layers", "recompute", *PARTS, "total"]
-    hosts = [stage["host_bytes"] / GIB for stage in fields["stages"]]
-    away = f"; {max(hosts):.2f} on the host for a device" if max(hosts) else ""
+    host = max(stage["host_bytes"] for stage in fields["stages"]) / GIB
     return (
-        f"{verdict}; {limit}\n{fields['memory']['words']}\n\n{table(head, rows)}\n\nGiB{away}\n\n"
+        f"{verdict}; {fields['memory_limit_bytes'] / GIB:.1f} GiB per device\n"
+        f"{fields['memory']['words']}\n\n"
+        + table(["stage", "layers", "recompute", *PARTS, "total"], rows)
+        + f"\n\nGiB{f'; {host:.2f} on the host for a device' if host else ''}\n\n"
         + table(["buffers of the fullest", "GiB", "what it is"], lines)
         + f"\n\n{fields['communicators']} communicators"
     )
@@ -296,9 +258,10 @@ def next(  # named as the command is
     runs: Annotated[int | None, typer.Option(help="At most so many; 6 unless told.")] = None,
     to: Annotated[str, typer.Option(help="slurm: write one job array of 30-step runs.")] = "",
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     experiment: Annotated[
-        str, typer.Option(help="uplinks: its plan on fewer and fewer uplinks of every leaf.")
+        Literal["", "uplinks"],
+        typer.Option(help="uplinks: its plan on fewer and fewer uplinks of every leaf."),
     ] = "",
     sets: Sets = None,
     as_json: JsonFlag = False,
@@ -307,15 +270,7 @@ def next(  # named as the command is
     from nest_core.api.next_runs import Experiment, Next
     from nest_core.api.next_runs import experiment as write_experiment
 
-    require(seed >= 0, "--seed", "must not be negative", seed, "give another number")
     document = _loaded(scenario, sets)
-    require(
-        experiment in ("", "uplinks"),
-        "--experiment",
-        "must be uplinks",
-        experiment,
-        "leave it out",
-    )
     require(
         not experiment or runs is None,
         "--runs",

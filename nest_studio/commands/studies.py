@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.documents import csv_text, percent, require, table, write_file
-from nest_studio.commands.output import JsonFlag, emit
+import nest_core as nest
+from nest_core.documents import (
+    csv_text,
+    percent,
+    percent_column,
+    require,
+    settings,
+    table,
+    write_file,
+)
+from nest_studio.commands.output import JsonFlag, Sets, emit, show
 from nest_studio.jobs.kernels import build_kernels
 
 if TYPE_CHECKING:
@@ -29,7 +38,7 @@ __all__ = [
     "design",
     "opened_pool",
     "progress",
-    "shared_event",
+    "ratios",
     "sweep",
 ]
 
@@ -42,7 +51,12 @@ DaskOption = Annotated[
 
 
 def sweep(
-    study: Annotated[str, typer.Argument(help="Study: a preset or a TOML file.")],
+    study: Annotated[str, typer.Argument(help="Study, or with --axis a scenario: preset or file.")],
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(help="zero=[0,1]: turn a scenario's parameter, or two, in place of a study."),
+    ] = None,
+    sets: Sets = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
     output: Annotated[
@@ -54,9 +68,10 @@ def sweep(
     from nest_core.studies.engine import run
     from nest_core.studies.rows import rows_of
     from nest_core.studies.study import load_study
-    from nest_studio.commands.watching import interrupts
-    from nest_studio.session.store import Database, StoredAnswers, database_url
 
+    if axis:
+        build_kernels()
+        return show(nest.sweep(nest.load(study, settings(sets or ())), **settings(axis)), as_json)
     began = time.monotonic()
     loaded = load_study(study, Path())
     require(
@@ -68,10 +83,8 @@ def sweep(
     )
     file = output or Path(f"{Path(study).stem}.parquet")
     write = _writer(loaded, file)
-    answers = StoredAnswers(Database(database_url()))
-    with interrupts(shared_event()) as stop, progress(loaded.name) as tell:
-        pool = opened_pool(stop, workers, dask)
-        ended = run(loaded.points(), answers, pool, tell=tell, stop=stop.is_set)
+    with _running(loaded, workers, dask) as (answers, pool, tell, stop):
+        ended = run(loaded.points(), answers, pool, tell=tell, stop=stop)
     rows = list(rows_of(loaded, answers))
     write(rows)
     fields = {
@@ -87,9 +100,9 @@ def sweep(
     line = (
         f"{len(rows):,} of {len(loaded):,} points in {file}: {ended.computed:,} computed, "
         f"{ended.reused:,} reused, {ended.failed:,} failed, {fields['wall_s']:.1f} s"
+        + ("" if ended.complete else "\nStopped: the same command goes on from here.")
     )
-    more = "" if ended.complete else "\nStopped: the same command goes on from here."
-    emit(fields, as_json, lambda _: line + more)
+    emit(fields, as_json, lambda _: line)
 
 
 def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
@@ -120,8 +133,9 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
 
     def write(rows: list[dict[str, Any]]) -> None:
         if file.suffix == ".csv":
-            columns = list(rows[0]) if rows else []
-            content: str | bytes = csv_text(columns, [list(row.values()) for row in rows])
+            content: str | bytes = csv_text(
+                list(rows[0]) if rows else [], [list(row.values()) for row in rows]
+            )
         else:
             content = to_parquet(study, rows, __version__)
         write_file(file, content, "--output")
@@ -129,11 +143,18 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
     return write
 
 
-def shared_event() -> Any:
-    """Return an event that processes share."""
+@contextmanager
+def _running(study: Study, workers: int | None, dask: str | None) -> Iterator[Any]:
+    """Yield stored answers, workers, who is told how far a study is, and whether to stop."""
     import multiprocessing
 
-    return multiprocessing.get_context("spawn").Event()
+    from nest_studio.commands.watching import interrupts
+    from nest_studio.session.store import Database, StoredAnswers, database_url
+
+    shared: Any = multiprocessing.get_context("spawn").Event()
+    with interrupts(shared) as stop, progress(study.name) as tell:
+        answers = StoredAnswers(Database(database_url()))
+        yield answers, opened_pool(stop, workers, dask), tell, stop.is_set
 
 
 @contextmanager
@@ -167,6 +188,22 @@ def opened_pool(stop: Any, workers: int | None, dask: str | None) -> WorkerPool:
     return WorkerPool(partial(processes, count, stop), count)
 
 
+def ratios(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    mix: Annotated[
+        list[str] | None, typer.Option(help="MODEL=SHARE of the time; the scenario's model alone.")
+    ] = None,
+    loss: Annotated[float, typer.Option(help="What the mix may lose, as a share.")] = 0.02,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the highest oversubscription of every tier that costs a mix of models little."""
+    loaded = nest.load(scenario, settings(sets or ()))
+    build_kernels()
+    model_alone = [{"model": loaded.setting("workload.model"), "share": 1.0}]
+    show(nest.ratios(loaded, settings(mix) if mix else model_alone, loss), as_json)
+
+
 _FATES = ("designs", "planned", "bounded", "infeasible", "left")
 
 
@@ -181,20 +218,18 @@ def design(
     from nest_core.studies.design_search import search_designs
     from nest_core.studies.sensitivity import choose_design
     from nest_core.studies.study import load_study
-    from nest_studio.commands.watching import interrupts
-    from nest_studio.session.store import Database, StoredAnswers, database_url
 
     study_file = load_study(study, Path())
-    answers = StoredAnswers(Database(database_url()))
-    with interrupts(shared_event()) as stop, progress(study_file.name) as tell:
-        pool = opened_pool(stop, workers, dask)
-        search = search_designs(study_file, answers, pool, tell=tell, stop=stop.is_set)
+    with _running(study_file, workers, dask) as (answers, pool, tell, stop):
+        search = search_designs(study_file, answers, pool, tell=tell, stop=stop)
         answer = choose_design(study_file, search, pool)
     choice, rests_on = answer.choice, answer.sensitivity
     best = [contender.planned.design for contender in choice.contenders if contender.rank == 1]
     fields = {
         "goal": choice.goal,
         "choice": choice.contenders[0].name if choice.contenders else None,
+        "rule": choice.rule,
+        "not_compared": choice.differs,
         "designs": search.certificate.designs,
         "certificate": asdict(search.certificate) | {"proven": search.certificate.proven},
         "pareto": [_contender(contender) for contender in choice.contenders],
@@ -238,6 +273,9 @@ def _design_text(fields: Mapping[str, Any]) -> str:
     from nest_core.studies.design_choice import in_words
 
     by_days = fields["goal"] == "days"
+    lost = percent_column(
+        row["worst_failure"]["lost"] for row in fields["pareto"] if row["worst_failure"]
+    )
     rows = [
         (
             str(row["rank"]),
@@ -246,16 +284,17 @@ def _design_text(fields: Mapping[str, Any]) -> str:
             f"{row['price_usd'] / 1e6:,.4g}",
             f"{row['power_w'] / 1e3:,.4g}",
             f"{row['days']:.4g} ({row['days_range'][0]:.3g} to {row['days_range'][1]:.3g})",
-            percent(row["worst_failure"]["lost"]) if row["worst_failure"] else "unknown",
+            lost(row["worst_failure"]["lost"]) if row["worst_failure"] else "unknown",
         )
         for row in fields["pareto"]
     ]
-    goal = [] if by_days else ["goal"]
-    heads = ("rank", "design", *goal, "M$", "kW", "days", "worst failure")
+    goal = () if by_days else ("goal",)
     proof = fields["certificate"]
     parts = [f"{proof[key]:,} {key}" for key in _FATES if proof[key] or key == "designs"]
-    verdict = "no other beats these" if proof["proven"] else f"open, gap {proof['gap']:.2%}"
+    verdict = "no other beats these" if proof["proven"] else f"open, gap {percent(proof['gap'])}"
     sentences = [f"{', '.join(parts)}; {verdict}. One rank: the interval does not tell them apart."]
+    if fields["not_compared"]:
+        sentences.append(f"Bills are not compared: {fields['not_compared']}.")
     sentences += fields["sentences"]
     if proof["left"]:
         sentences.append(
@@ -265,8 +304,13 @@ def _design_text(fields: Mapping[str, Any]) -> str:
     unpriced = sorted({line for row in fields["pareto"] for line in row["no_source"]})
     if unpriced:
         sentences.append(f"Without a source, and so in no price: {', '.join(unpriced)}.")
-    grown = [_grown(fields["growth"])] if fields["growth"] else []
-    return "\n".join([table(heads, rows), *sentences, *grown])
+    return "\n".join(
+        [
+            table(("rank", "design", *goal, "M$", "kW", "days", "worst failure"), rows),
+            *sentences,
+            *map(_grown, filter(None, [fields["growth"]])),
+        ]
+    )
 
 
 def _grown(ways: Sequence[Mapping[str, Any]]) -> str:
@@ -283,5 +327,4 @@ def _grown(ways: Sequence[Mapping[str, Any]]) -> str:
         )
         for way in ways
     ]
-    heads = ("design", "built", "M$ by phase", "recabled", "regret M$", "M$ in all", "")
-    return table(heads, rows)
+    return table(("design", "built", "M$ by phase", "recabled", "regret M$", "M$ in all", ""), rows)

@@ -1,7 +1,5 @@
 """A search that is watched from a terminal: where it is, and a way to end it early."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading
@@ -64,4 +62,4 @@ def watched(
 def tell_share(share: float, words: str) -> None:
     """Print how far something is to standard error, where that is a terminal."""
     if sys.stderr.isatty():
-        print(f"\r{share:4.0%} {words}  ", end="", file=sys.stderr, flush=True)
+        print(f"\r{100 * share:3.0f} % {words}  ", end="", file=sys.stderr, flush=True)

@@ -1,14 +1,12 @@
 """What is compared, in Compare's rail: names, order, ways to take one out and to add another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from nest_core.documents import as_markdown, preset_names
-from nest_core.report.figures.comparison import SCENARIO_COLOURS
+from nest_core.report.documents import DESIGN_COLOURS
 from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST
 from nest_studio.compare.state import (
     AS_ON_PLAN,
@@ -78,7 +76,7 @@ def compared_list(drawn: Sequence[CompareEntry]) -> None:
         help="The Plan page's job at three ratios.",
     )
     listed = entries()
-    colours = {entry.number: colour for entry, colour in zip(drawn, SCENARIO_COLOURS, strict=False)}
+    colours = {entry.number: colour for entry, colour in zip(drawn, DESIGN_COLOURS, strict=False)}
     with st.container(key="compare-rows"):
         for place, entry in enumerate(listed):
             _row(place, entry, len(listed), colours.get(entry.number, "transparent"))
@@ -158,7 +156,7 @@ def _row(place: int, entry: CompareEntry, count: int, colour: str) -> None:
 def more_to_find() -> dict[str, Any]:
     """Draw other scenarios, then budget, failures and NEST's program; return what is asked."""
     with fold("Other scenarios", "fold-scenarios") as summary:
-        summary("presets, fabrics")
+        summary("presets")
         st.selectbox(
             "Ready-made",
             tuple(READY_MADE),

@@ -5,8 +5,6 @@ link or a reload brings the comparison back; where drawings make it long, the st
 the address says under which key.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.documents import InputError, format_ratio, preset_names
-from nest_core.documents.schema import check_plain
+from nest_core.documents.schema import check_plain, in_labels
 from nest_core.fabric.same_size import KINDS
 from nest_core.scenario import Scenario, accelerator_title, fabric_title, scenario_document
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST, Comparison
@@ -157,9 +155,11 @@ def follow_address() -> str:
         key = keep({_ADDRESS: text})
         text = key and _BY_KEY + key
     write_address(_ADDRESS, text)
-    if not page.is_unread:
-        return ""
-    return "The link's comparison cannot be read; this is the one that the page begins with."
+    return (
+        ""
+        if not page.is_unread
+        else "The link's comparison cannot be read; this is the one that the page begins with."
+    )
 
 
 def entries() -> tuple[CompareEntry, ...]:
@@ -192,7 +192,7 @@ def sound(listed: Sequence[CompareEntry]) -> tuple[list[CompareEntry], list[str]
         try:
             _ = entry.scenario.values
         except InputError as error:
-            sentences.append(f"{entry.name} is left out: {error}")
+            sentences.append(f"{entry.name} is left out: {in_labels(str(error))}")
         else:
             good.append(entry)
     return good, sentences
@@ -221,8 +221,9 @@ def add(source: str, fabric: str) -> None:
     is_offered = source in (AS_ON_PLAN, *preset_names("scenarios")) and fabric in fabric_choices()
     if len(entries()) >= MOST or not is_offered:
         return
-    is_planned = source == AS_ON_PLAN
-    scenario, name = (planned_scenario(), "Plan") if is_planned else (_preset(source), source)
+    scenario, name = (
+        (planned_scenario(), "Plan") if source == AS_ON_PLAN else (_preset(source), source)
+    )
     if fabric != ITS_OWN:
         scenario, name = _on(scenario, fabric), fabric
     _compare([(name, scenario)], entries())
@@ -249,7 +250,9 @@ def add_same_size(key: str) -> None:
         scenario = Scenario(first.document, beside(first, picked))
         _ = scenario.values
     except InputError as error:
-        compare_page().refused = str(error)
+        compare_page().refused = in_labels(
+            f"{picked} {error.rule}: {error.remedy}." if error.field == "--compare" else str(error)
+        )
         return
     _compare([(picked, scenario)], entries())
 
@@ -303,8 +306,9 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
     )
     budget = inputs.get("budget") or {}
     kind, value = budget.get("kind"), budget.get("value")
-    takes = field_of(BUDGET[kind or "price"], empty=True)
-    fitted = takes.fit(None if value is None else value / THOUSAND)
+    fitted = field_of(BUDGET[kind or "price"], empty=True).fit(
+        None if value is None else value / THOUSAND
+    )
     if fitted is None:
         st.toast(f"This page cannot ask for a budget of {value:g}: that of the first stands here.")
     st.session_state.update(

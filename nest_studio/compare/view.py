@@ -1,6 +1,4 @@
-"""What Compare shows: the break-even as title, fabrics, four figures, and more of both below."""
-
-from __future__ import annotations
+"""What Compare shows: the decision as title, fabrics, four figures, and more of both below."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -10,18 +8,19 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.studies import comparison_result
-from nest_core.documents import InputError, as_markdown, percent
+from nest_core.documents import InputError, as_markdown, at_most_percent
+from nest_core.report.documents import DESIGN_COLOURS
 from nest_core.report.figures import Chart
-from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures, unlike
+from nest_core.report.figures.comparison import pictures
 from nest_core.report.notebook import output_of
 from nest_core.report.picture import Drawn, to_svg
-from nest_core.report.sheet import Weighing, decision_sheet, weigh
+from nest_core.report.sheet import decision_sheet
 from nest_core.report.sheet.charts import bill_chart, curve_chart, throughput_chart
 from nest_core.report.sheet.sheet import differences, differences_html, differences_title
-from nest_core.report.sheet.words import headline, rests_on_price
-from nest_core.studies.break_evens import ordered
+from nest_core.report.sheet.words import title, why
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.comparison_table import ComparisonLine
+from nest_core.studies.decision import Decision
 from nest_core.studies.whole_bill import WholeBill
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import download, facts, show_picture
@@ -42,7 +41,7 @@ KEPT = 8
 _STYLE = """
 <style>
 .nest-differs { background: rgba(128, 132, 138, 0.2); font-weight: 600; }
-.nest-compare { width: 100%; border-collapse: collapse; font-size: 0.85rem; line-height: 1.35;
+.nest-compare { width: 100%; border-collapse: collapse; font-size: var(--small); line-height: 16px;
   font-variant-numeric: tabular-nums; table-layout: fixed; }
 .nest-compare :is(th, td) { text-align: left; vertical-align: top; padding: 0.25rem 0.55rem;
   border-bottom: 1px solid rgba(128, 132, 138, 0.2); overflow-wrap: anywhere; font-weight: 400; }
@@ -52,8 +51,7 @@ _STYLE = """
 .nest-compare thead th i { display: inline-block; width: 0.8em; height: 0.8em;
   margin-right: 0.4em; }
 .nest-compare tbody th { opacity: 0.85; }
-.nest-compare .nest-part th { padding-top: 0.8rem; font-size: 0.82rem; opacity: 0.75;
-  text-transform: uppercase; letter-spacing: 0.05em; font-weight: 600; }
+.nest-compare .nest-part th { padding-top: 0.8rem; color: var(--ink3); font-weight: 600; }
 .nest-answer { font-size: 24px; line-height: 32px; font-weight: 600; letter-spacing: -0.2px; }
 .nest-below { font-size: 14px; line-height: 20px; opacity: 0.85; }
 .nest-figure-title { font-size: 14px; line-height: 20px; font-weight: 600; }
@@ -61,7 +59,7 @@ _STYLE = """
 .nest-design { font-size: 14px; line-height: 20px; }
 .nest-design b { font-weight: 600; margin-right: 8px; }
 .nest-plan-line { font-size: 12px; line-height: 16px; opacity: 0.85; min-height: 16px; }
-.nest-silhouette svg { height: 132px; width: auto; }
+.nest-silhouette svg { width: 100%; height: auto; max-height: 170px; }
 .nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
 @media (min-width: 1400px) {
   .nest-by-width-narrow { display: none; } .nest-by-width-wide { display: block; } }
@@ -132,7 +130,7 @@ def _table(names: list[str], lines: list[ComparisonLine]) -> str:
     width = 100 / (len(names) + 1)
     head = "".join(
         f'<th scope="col"><i style="background: {colour}"></i>{html.escape(name)}</th>'
-        for name, colour in zip(names, SCENARIO_COLOURS, strict=False)
+        for name, colour in zip(names, DESIGN_COLOURS, strict=False)
     )
     body, part = "", ""
     for line in lines:
@@ -161,7 +159,9 @@ _ABREAST = 3
 _HEADS = 2
 
 
-def answer(comparison: Comparison, inputs: Mapping[str, Any], typed: TypedPrices) -> None:
+def answer(
+    comparison: Comparison, inputs: dict[str, Any], typed: TypedPrices, *, pending: bool
+) -> None:
     """Title, pictures and figures; a sentence in their place where nothing can be weighed.
 
     Parameters
@@ -171,35 +171,35 @@ def answer(comparison: Comparison, inputs: Mapping[str, Any], typed: TypedPrices
     inputs : mapping
         What it was asked, for a notebook.
     typed : TypedPrices
-        What the rail changes of the price list, the share of hours, the order below the first.
+        What the rail changes of the price list, the share of hours, what a failure may cost.
+    pending : bool
+        Whether searches, such as of failed switches, may still change the answer.
     """
     st.html(_STYLE)
     try:
-        weighing = weigh(comparison.candidates, against_first=True, hours=typed.hours)
+        decision = comparison.decision()
     except InputError as error:
-        st.html('<h1 class="nest-answer">No design here has a plan</h1>')
+        st.html('<h1 class="nest-answer">There is nothing to decide</h1>')
         st.error(as_markdown(error))
         _pictures(comparison.candidates)
         return
-    bills = _in_order(weighing, typed.order)
     words, buttons = st.columns([5, 2], vertical_alignment="top")
-    unlikes = unlike(comparison)
-    title = headline(weighing) if comparison.one_job else "They do not train the same job"
-    words.html(f'<h1 class="nest-answer">{html.escape(title)}</h1>')
+    below, rule = why(decision), [decision.rule]
+    start = "So far: " if pending else ""
+    words.html(f'<h1 class="nest-answer">{start}{html.escape(title(decision))}</h1>')
+    assumed = {"hours": typed.hours, "max_loss": typed.max_loss, "tokens": typed.tokens}
+    question = {**inputs, "prices": dict(typed.changes), "assumed": assumed}
     with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         pin_button(
             "comparison",
-            " or ".join(bill.name for bill in weighing.bills),
-            {**inputs, "prices": dict(typed.changes)} if typed.changes else dict(inputs),
+            " or ".join(bill.name for bill in decision.listed),
+            question,
             key="compare",
             output=lambda: output_of(comparison_result(comparison)),
         )
-        names = ", ".join(candidate.name for candidate in comparison.candidates)
         st.download_button(
             "Decision sheet",
-            lambda: decision_sheet(
-                comparison.candidates, f"Compare in Nest Studio: {names}", datetime.now()
-            ),
+            lambda: decision_sheet(decision, datetime.now(), question=question),
             "decision-sheet.html",
             "text/html",
             on_click="ignore",
@@ -207,19 +207,19 @@ def answer(comparison: Comparison, inputs: Mapping[str, Any], typed: TypedPrices
             key="compare-sheet",
             help="One page for a committee and one of sources, to print from the browser.",
         )
-    below = " ".join([*unlikes, rests_on_price(weighing)] if comparison.one_job else unlikes)
-    st.html(f'<div class="nest-below">{html.escape(below)}</div>')
-    _pictures([*bills, *weighing.left_out])
+    for kind, lines in (("below", below), ("plan-line", rule)):
+        st.html(f'<div class="nest-{kind}">{"<br>".join(map(html.escape, lines))}</div>')
+    _pictures([*decision.bills, *decision.left_out])
     with st.container(key="compare-figures"):
-        _figures(weighing, bills)
+        _figures(decision)
 
 
-def _figures(weighing: Weighing, bills: Sequence[WholeBill]) -> None:
+def _figures(decision: Decision) -> None:
     """Two by two, and one below another where the window is narrow."""
     charts: Mapping[str, Callable[[float], Drawn]] = {
-        "curve": lambda px: curve_chart(weighing, px, 224.0),
-        "speed": lambda px: throughput_chart(weighing, bills, px),
-        "bill": lambda px: bill_chart(weighing, bills, px),
+        "curve": lambda px: curve_chart(decision, px, 224.0),
+        "speed": lambda px: throughput_chart(decision, px),
+        "bill": lambda px: bill_chart(decision, px),
     }
     *places, last = *st.columns(2, gap="medium"), *st.columns(2, gap="medium")
     for place, (key, chart) in zip(places, charts.items(), strict=True):
@@ -227,19 +227,11 @@ def _figures(weighing: Weighing, bills: Sequence[WholeBill]) -> None:
             _figure(key, [chart(px) for px in (_NARROW_PX, _WIDE_PX)])
     with last:
         _head(
-            differences_title(weighing, bills),
-            f"Differences to {weighing.choice.name} before each figure; inside the paired interval "
-            "they are ties",
+            differences_title(decision),
+            f"Differences to {decision.best.name} before each figure, ties with their paired "
+            "interval",
         )
-        st.html(differences_html(weighing, bills, differences(weighing, bills)))
-
-
-def _in_order(weighing: Weighing, order: str) -> list[WholeBill]:
-    others = [bill for bill in weighing.bills if bill is not weighing.choice]
-    if order:
-        places = {row.name: place for place, row in enumerate(ordered(weighing.bills, order))}
-        others.sort(key=lambda bill: places[bill.name])
-    return [weighing.choice, *others]
+        st.html(differences_html(decision, differences(decision)))
 
 
 def _pictures(bills: Sequence[WholeBill]) -> None:
@@ -265,8 +257,7 @@ def _pictures(bills: Sequence[WholeBill]) -> None:
 
 def _picture(bill: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
     """Draw a fabric by its upper tiers and its ratio, over its plan in a line."""
-    ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
-    name = f"<b{ours}>{html.escape(bill.name)}</b>"
+    name = f"<b>{html.escape(bill.name)}{', the choice' * first}</b>"
     if drawn is None or bill.scenario is None:
         st.html(f'<div class="nest-design">{name}</div>')
     else:
@@ -275,13 +266,21 @@ def _picture(bill: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
         words = ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
         st.html(f'<div class="nest-design">{name}{html.escape(words)}</div>')
         show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{bill.name}")
-    gap = f"; up to {percent(bill.gap)} from the best" if bill.gap else ""
-    plan = f"Best plan: {bill.report.plan.words}{gap}" if bill.report else f"No plan: {bill.reason}"
+    gap = (
+        bill.gap and f"; a better one may be up to {at_most_percent(1 / (1 - bill.gap) - 1)} faster"
+    )
+    plan = (
+        f"Best plan: {bill.report.plan.words}{gap or ''}"
+        if bill.report
+        else f"No plan: {bill.reason}"
+    )
     st.html(f'<div class="nest-plan-line">{html.escape(plan)}</div>')
 
 
 def _figure(key: str, drawn: Sequence[Drawn]) -> None:
     """Draw a chart for narrow windows and one for wide ones, so that words keep their size."""
+    if not drawn[0].marks:
+        return
     _head(drawn[0].title, drawn[0].subtitle)
     parts = zip(("narrow", "wide"), drawn, strict=True)
     show_svg(

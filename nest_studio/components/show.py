@@ -1,7 +1,5 @@
 """How pages show what the core returns: pictures, headlines, facts."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,16 +10,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
+from nest_core.documents.schema import in_labels
 from nest_core.report.explain.summary import Headline
 from nest_core.report.figures import Chart
 from nest_studio.form.fields import OneOf, one_of, settle
 
 __all__ = [
+    "AnswerArea",
     "download",
     "facts",
     "headline_row",
     "local_time",
-    "mark_results",
+    "nothing_yet",
     "show_picture",
     "told",
 ]
@@ -30,15 +30,73 @@ FORMATS = ("PNG", "SVG")
 PNG_SCALE = 2
 
 
-def mark_results(*, earlier: bool, places: tuple[str, ...] = ("results", "results-below")) -> None:
-    """Grey the results, in containers of these keys, if they belong to an earlier request."""
-    chosen = ", ".join(f".st-key-{place}" for place in places)
-    st.html(f"<style>{chosen} {{ opacity: {0.35 if earlier else 1}; }}</style>")
+_UNMARKED = '<i class="nest-mark"></i>'
+"""Of a style alone Streamlit would add one more, and leave the one before."""
+
+
+class AnswerArea:
+    """An answer in parts, of which no two that belong to different requests are seen together.
+
+    A run is seen while it draws, and may be ended by the next one: what was drawn before stands
+    until something takes its place. So every part says which request it belongs to. What does not
+    belong to the request of the part that was drawn last is not seen; and all is grey, title
+    included, while another request is awaited.
+
+    Parameters
+    ----------
+    name : str
+        Tells it from other answers of the session.
+    """
+
+    def __init__(self, name: str) -> None:
+        # A session keeps them, as the screen outlasts a run; of the parts the last one at the end.
+        self._requests: dict[str, object] = st.session_state.setdefault(f"parts of {name}", {})
+        self._kept = f"marks of {name}"
+        self._body = st.session_state.get(self._kept, _UNMARKED)
+        self._place = st.html(self._body)
+        self.awaited: object = None
+
+    def awaits(self, request: object) -> None:
+        """Await the answer to a request; None where what is asked is none."""
+        self.awaited = request
+        self._mark()
+
+    @contextmanager
+    def part(self, name: str, request: object) -> Iterator[None]:
+        """Draw a part, in a container of this key, that belongs to a request."""
+        with st.container(key=name):
+            yield
+        self._requests.pop(name, None)
+        self._requests[name] = request
+        self._mark()
+
+    def _mark(self) -> None:
+        drawn = next(reversed(self._requests.values()), self.awaited)
+        style = "".join(
+            f".st-key-{name} {{ visibility: hidden; }}"
+            for name, request in self._requests.items()
+            if request != drawn
+        )
+        if drawn != self.awaited:
+            # What comes within a moment changes the page without a flicker.
+            parts = ", ".join(f".st-key-{name}" for name in self._requests)
+            style += f"{parts} {{ opacity: 0.35; transition: opacity 0.15s 0.35s; }}"
+        body = f"{_UNMARKED}<style>{style}</style>"
+        if body != self._body:
+            self._place.html(body)
+            st.session_state[self._kept] = self._body = body
 
 
 def facts(*lines: str, kind: str = "nest-facts") -> None:
-    """Lines of plain text."""
-    st.html(_lines(lines, kind))
+    """Lines of plain text, if there are any."""
+    if lines:
+        st.html(_lines(lines, kind))
+
+
+def nothing_yet(title: str) -> None:
+    """Stand in for an answer where a page's first request is refused, below the sentence."""
+    facts(title, kind="nest-scenario nest-nothing")
+    facts("The sentence above says what cannot be, and which values can.", kind="nest-quiet")
 
 
 def download(label: str, data: Any, name: str, mime: str, **look: Any) -> None:
@@ -64,11 +122,11 @@ def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
 
 @contextmanager
 def told(say: Callable[[str], Any] = st.error) -> Iterator[None]:
-    """Say what is refused in this block, and leave it."""
+    """Say in labels what is refused in this block, and leave it."""
     try:
         yield
     except InputError as error:
-        say(as_markdown(error))
+        say(as_markdown(in_labels(str(error))))
 
 
 def headline_row(headlines: tuple[Headline, ...], *, spans: bool = False) -> None:
@@ -85,7 +143,9 @@ def headline_row(headlines: tuple[Headline, ...], *, spans: bool = False) -> Non
             st.metric(as_markdown(headline.name), as_markdown(headline.value))
             note = _lines([headline.note], "nest-note")
             st.html(_span(headline) + note if spans else note)
-            st.popover("Formula", type="tertiary").html(_formula(headline))
+            st.popover("Formula", type="tertiary").html(
+                _lines(headline.formula or (headline.note,), "nest-facts")
+            )
 
 
 def show_picture(
@@ -106,12 +166,21 @@ def show_picture(
     """
     format_key = f"figure-format-{key}"
     settle(format_key, OneOf(FORMATS))
+    kind = st.session_state.get(format_key, FORMATS[0])
     box = place.container()
     box.html(_head(picture))
     box.plotly_chart(
         picture.drawn(),
         key=f"plot-{key}",
-        config=_plot_config(picture, st.session_state.get(format_key, FORMATS[0])),
+        config={  # a camera alone, where the plot is pointed at
+            "displaylogo": False,
+            "modeBarButtons": [["toImage"]],
+            "toImageButtonOptions": {
+                "format": kind.lower(),
+                "filename": picture.file_name,
+                "scale": PNG_SCALE if kind == "PNG" else 1,
+            },
+        },
         alt=f"{picture.title}. {picture.subtitle}.",
         selection_mode="points",
         on_select=(lambda: _pick(key, on_pick)) if on_pick else "ignore",
@@ -147,19 +216,6 @@ def _pick(key: str, on_pick: Callable[[int], None]) -> None:
             on_pick(int(number))
 
 
-def _plot_config(shown: Chart, kind: str) -> dict[str, Any]:
-    """Return a camera alone, where the plot is pointed at."""
-    return {
-        "displaylogo": False,
-        "modeBarButtons": [["toImage"]],
-        "toImageButtonOptions": {
-            "format": kind.lower(),
-            "filename": shown.file_name,
-            "scale": PNG_SCALE if kind == "PNG" else 1,
-        },
-    }
-
-
 def _lines(lines: tuple[str, ...] | list[str], kind: str) -> str:
     return "".join(f'<div class="{kind}">{html.escape(line)}</div>' for line in lines)
 
@@ -167,10 +223,6 @@ def _lines(lines: tuple[str, ...] | list[str], kind: str) -> str:
 def _span(headline: Headline) -> str:
     title = f' title="{html.escape(headline.basis)}"' if headline.basis else ""
     return f'<div class="nest-span"{title}>{html.escape(headline.span)}</div>'
-
-
-def _formula(headline: Headline) -> str:
-    return _lines(headline.formula or (headline.note,), "nest-facts")
 
 
 def _head(shown: Chart) -> str:

@@ -1,7 +1,5 @@
 """What a fabric is made of and costs, how it is ordered, and the tests that it should pass."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -88,8 +86,13 @@ def _bill(bill: Bill, answer: FabricAnswer) -> None:
         if answer.ports:
             st.html(answer.ports.to_html())
         longest = max((run.longest_m for total in bill.links for run in total.runs), default=0)
-        finding = f"{bill.cables:,} cables, the longest {longest} m"
-        st.html(Table(finding, "Cables by tier and reach", link_rows(bill)).to_html())
+        st.html(
+            Table(
+                f"{bill.cables:,} cables, the longest {longest} m",
+                "Cables by tier and reach",
+                link_rows(bill),
+            ).to_html()
+        )
     with st.expander("Every line of the bill, with its source"):
         st.html(
             Table(
@@ -109,12 +112,11 @@ def _price_list() -> None:
             kind="nest-quiet",
         )
         prices, settings = load_prices(), design_page().prices
-        media = _media()
         first, second = st.columns(2)
         parameter_field(
             parameter(CABLING, Prices),
             settings.get(CABLING, prices.cabling.media),
-            takes=OneOf(media),
+            takes=OneOf(prices.media),
             key=MEDIA,
             place=first,
             on_change=_apply,
@@ -148,13 +150,11 @@ def _price_list() -> None:
         )
 
 
-def _media() -> tuple[str, ...]:
-    return ("optical", "cheapest", *sorted({cable.kind for cable in load_prices().cable}))
-
-
 def _edits() -> Edits:
-    cell = field_of(PRICE, empty=True)
-    return Edits(len(st.session_state.get(SHOWN, ())), dict.fromkeys(COLUMNS.values(), cell))
+    return Edits(
+        len(st.session_state.get(SHOWN, ())),
+        dict.fromkeys(COLUMNS.values(), field_of(PRICE, empty=True)),
+    )
 
 
 def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -188,7 +188,10 @@ def _apply() -> None:
     Where the list is no longer drawn, for want of a bill, its widgets say nothing and what was
     kept stays.
     """
-    media, limit = widget_value(MEDIA, OneOf(_media())), widget_value(LIMIT, field_of(RACK_POWER))
+    media, limit = (
+        widget_value(MEDIA, OneOf(load_prices().media)),
+        widget_value(LIMIT, field_of(RACK_POWER)),
+    )
     edits = widget_value(TABLE, _edits())
     if media is None or limit is None or edits is None:
         return

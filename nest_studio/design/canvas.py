@@ -4,8 +4,6 @@ A preset is shown to be looked at; `OWN` is edited. Every edit, by mouse or in a
 document in `nest_studio.session.own_fabric`, so that undo knows them all.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable, Sequence
@@ -15,7 +13,6 @@ import pandas as pd
 import streamlit as st
 
 from nest_core.documents.quoting import as_markdown
-from nest_core.fabric.arrange import arranged
 from nest_core.fabric.drawing import (
     MAX_DRAWN,
     Drawing,
@@ -37,6 +34,7 @@ from nest_studio.jobs.waiting import WorkerCrash, submitted
 from nest_studio.session.own_fabric import (
     OWN,
     change,
+    forget_places,
     is_drawing,
     own_document,
     own_fabric,
@@ -111,14 +109,14 @@ def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
         return
     if not answer.drawing:
         facts(
-            f"Not drawn: more than {MAX_DRAWN:,} devices. Levels, ports and the bill below are "
-            "counted, not drawn; choose a smaller size to see its links.",
+            f"Element by element a fabric is drawn up to {MAX_DRAWN:,} devices: choose a smaller "
+            "size to edit a copy of it. The picture above has all of this one, what is alike "
+            "folded; levels, ports and the bill below are counted.",
             kind="nest-quiet",
         )
         return
     # A person's own drawing has revisions from 1; those of presets lie far above.
-    version = 2**31 + zlib.crc32(answer.drawing.encode())
-    _show(json.loads(answer.drawing), version, editable=False)
+    _show(json.loads(answer.drawing), 2**31 + zlib.crc32(answer.drawing.encode()), editable=False)
     if answer.clos:
         facts(
             "Switches that reach the same places are drawn as one, their links added up, and the "
@@ -158,8 +156,7 @@ def _draw_preset(scenario: Scenario, answer: FabricAnswer) -> None:
         design_page().problems["drawing"] = f"The fabric was not copied: {error}."
         return
     origin = f"{answer.title}, as a drawing"
-    about = (origin, f"Left out: {lost}") if lost else (origin,)
-    own_from(json.loads(answer.drawing), about)
+    own_from(json.loads(answer.drawing), (origin, f"Left out: {lost}") if lost else (origin,))
 
 
 def _show(drawing: Drawing, revision: int, *, editable: bool) -> None:
@@ -204,16 +201,13 @@ def _take_up(sent: CanvasResult) -> None:
     document = own_document() or {}
     ids = [element for element in sent.action["ids"] if isinstance(element, str)]
     match sent.action["name"]:
-        case "undo":
-            undo()
-            reset_fabric()
-        case "redo":
-            redo()
+        case "undo" | "redo" as step:
+            {"undo": undo, "redo": redo}[step]()
             reset_fabric()
         case "duplicate":
             change(duplicated(named(document), ids)[0])
         case "arrange":
-            change(arranged(named(document)))
+            change(forget_places(document))
 
 
 def _tables(drawing: Drawing) -> None:
@@ -262,8 +256,11 @@ def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
     memory = f"{table} table"
     state = st.session_state.get(memory)
     if state is None or state["revision"] != own_fabric().revision:
-        serial = state["serial"] + 1 if state else 0
-        state = {"revision": own_fabric().revision, "base": drawing, "serial": serial}
+        state = {
+            "revision": own_fabric().revision,
+            "base": drawing,
+            "serial": (state["serial"] + 1 if state else 0),
+        }
         st.session_state[memory] = state
     key = f"{table}s {state['serial']}"
     rows = state["base"][table]

@@ -1,7 +1,5 @@
 """Bringing a fabric as a file, keeping it in the library, and taking it along in another format."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 import streamlit as st
@@ -31,7 +29,7 @@ __all__ = [
 UPLOAD = "fabric file"
 ASSUMED = {
     "devices_per_node": ("Node size, devices", 1, 1024),
-    "intra_bandwidth_GBps": ("Inside nodes, GB/s per device", 0.001, 1e6),
+    "intra_bandwidth_GBps": ("Inside nodes, GB/s per device; empty: the accelerator's", 0.001, 1e6),
     "link_bandwidth_GBps": ("Links without a rate, GB/s", 0.001, 1e6),
     "hop_latency_us": ("Latency per link, µs", 0.0, 1e6),
 }
@@ -102,8 +100,8 @@ def _import() -> None:
         standard = getattr(Assumed(), name)
         st.number_input(
             label,
-            type(standard)(least),
-            type(standard)(most),
+            least if standard is None else type(standard)(least),
+            most if standard is None else type(standard)(most),
             standard,
             key=f"assumed.{name}",
             on_change=_read_again,
@@ -136,8 +134,7 @@ def _read() -> None:
         return
     finally:
         forget(job)  # the document is the session's now
-    origin = f"{FORMATS[imported.format].label}, {file.name}"
-    own_from(imported.document, (origin, *imported.notes))
+    own_from(imported.document, (f"{FORMATS[imported.format].label}, {file.name}", *imported.notes))
     design_page().imported_revision = own_fabric().revision
 
 
@@ -171,8 +168,14 @@ def library_controls(scenario: Scenario) -> None:
         st.button("Save the shown fabric", on_click=_save, width="stretch", key="library.saving")
         names = kept_names()
         if names:
-            text = "Opened, it becomes your own fabric."
-            widget(_PICK, OneOf(names), names[0], label="Kept", bind=None, help=text)
+            widget(
+                _PICK,
+                OneOf(names),
+                names[0],
+                label="Kept",
+                bind=None,
+                help="Opened, it becomes your own fabric.",
+            )
             with st.container(horizontal=True, gap="small"):
                 st.button("Open", on_click=_open, key="library.open")
                 st.button("Delete", on_click=_delete, key="library.delete")

@@ -1,7 +1,5 @@
 """What Design keeps of a session."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from nest_core.calibration.collectives.sweep import CollectiveSweep
 from nest_core.documents.errors import InputError
 from nest_core.report.picture import Drawn
 from nest_core.scenario import Scenario
-from nest_studio.jobs.tasks.fabrics import FabricAnswer
+from nest_studio.jobs.tasks.fabrics import CollectiveRequest, FabricAnswer
 from nest_studio.session.states import session_value
 
 __all__ = ["DesignPage", "design_page"]
@@ -28,7 +26,7 @@ class DesignPage:
     drawn : (Scenario, Drawn) or None
         The last picture, and of what.
     sweep : tuple or None
-        The last collective: of what, the library's curve, times, what it waits for.
+        The last collective: of what, what was asked, times, what it waits for.
     library_scenario : Scenario or None
         What the library's button saves.
     problems : dict of str to str
@@ -41,7 +39,7 @@ class DesignPage:
 
     answer: tuple[Scenario, FabricAnswer] | None = None
     drawn: tuple[Scenario, Drawn] | None = None
-    sweep: tuple[Scenario, str, CollectiveSweep, tuple[str, str]] | None = None
+    sweep: tuple[Scenario, CollectiveRequest, CollectiveSweep, tuple[str, str]] | None = None
     library_scenario: Scenario | None = None
     problems: dict[str, str] = field(default_factory=dict)
     imported_revision: int | None = None

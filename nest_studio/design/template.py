@@ -1,16 +1,14 @@
 """Forms beside the canvas: parts to add to a drawing, and the ratio of a drawn tier."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown, format_ratio, require
-from nest_core.fabric.drawing import Drawing, named
+from nest_core.documents import InputError, as_markdown, format_ratio, plural, require
+from nest_core.fabric.drawing import Drawing, edited, named
 from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
-from nest_core.fabric.tiers import DrawnTier, oversubscribed, tiers_of, unlinked
+from nest_core.fabric.tiers import DrawnTier, cut_off, oversubscribed, tiers_of, unlinked
 from nest_studio.components.show import facts
 from nest_studio.design.state import design_page
 from nest_studio.form.fabric import reset_fabric
@@ -71,6 +69,14 @@ def drawing_forms(drawing: Drawing) -> None:
     if loose := unlinked(drawing):
         others = f" and {len(loose) - 1:,} more have" if len(loose) > 1 else " has"
         st.warning(as_markdown(f"{loose[0]}{others} no link: draw one, or delete it."))
+    if lost := cut_off(named(drawing)):
+        st.button(
+            f"Take away the {plural(len(lost), 'element')} without a path to the others",
+            on_click=_remove,
+            args=(set(lost),),
+            key="cut-off",
+            help=as_markdown(f"{', '.join(lost[:3])}, … Undo brings them back."),
+        )
 
 
 def _inputs(form: str, fields: dict[str, tuple[str, Widget, _Standard]]) -> None:
@@ -110,10 +116,25 @@ def _add_spines() -> None:
     _put(lambda drawing: with_spines(drawing, **answers))  # type: ignore[arg-type]  # as above
 
 
+def _remove(lost: set[str]) -> None:
+    def make(drawing: Drawing) -> Drawing:
+        links = (link for link in drawing["link"] if not lost & {link["a"], link["b"]})
+        rest = (entry for entry in drawing["element"] if entry["id"] not in lost)
+        return edited(drawing, rest, links)
+
+    _put(make)
+
+
 def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
     """Choose a tier, all of it or a group's, and say its ratio."""
     first, second, third = st.columns([2, 2, 2], vertical_alignment="bottom")
-    names = tuple(f"{tier.name} ({len(tier.switches):,})" for tier in tiers)
+    # Without their number: a chosen tier whose number changes would stay as it was called before.
+    names = tuple(
+        tier.name
+        if sum(other.name == tier.name for other in tiers) == 1
+        else f"{tier.name}, tier {at}"
+        for at, tier in enumerate(tiers, 1)
+    )
     at = names.index(
         widget(
             "tier",

@@ -1,12 +1,11 @@
 """The parts of the fabric page: its form, and the answer from the top down."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
 import streamlit as st
 
+from nest_core.calibration.acceptance.expected import accelerator_in
 from nest_core.calibration.collectives.sweep import (
     LIBRARY_NETWORK,
     CollectiveSweep,
@@ -20,10 +19,10 @@ from nest_core.planner.baselines.cost_matrices import CostMatrices
 from nest_core.report.explain.summary import Headline
 from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
 from nest_core.report.notebook import PinOutput, table_output
-from nest_core.report.picture.matrix import matrix_picture, pointing
+from nest_core.report.picture.matrix import matrix_picture, pointed_picture, pointing
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.fabric import show_fabric, shown_width
-from nest_studio.components.show import facts, headline_row, mark_results, show_picture
+from nest_studio.components.show import AnswerArea, facts, headline_row, show_picture
 from nest_studio.design.state import design_page
 from nest_studio.form.fabric import (
     fabric_group,
@@ -31,6 +30,7 @@ from nest_studio.form.fabric import (
     is_own,
 )
 from nest_studio.form.fields import ADDRESS, DrawnForm, OneOf, widget_value
+from nest_studio.form.proposals import NODE, other_accelerator
 from nest_studio.form.scenario import changes_in_words
 from nest_studio.jobs.tasks.fabrics import (
     CollectiveRequest,
@@ -67,33 +67,38 @@ WANTS_MATRIX = "level costs"
 MEASURED_NONE = "There are no measured runs of this group."
 
 
-def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
-    """Draw the form and return the fabric that it asks for.
+def fabric_form(bring: Callable[[], None]) -> tuple[Scenario, DrawnForm]:
+    """Draw the form and return the fabric that it asks for, and itself.
 
     Parameters
     ----------
-    ratio_notes : list
-        Receives one empty slot per oversubscription slider, for what the ratio becomes.
     bring : callable
         Draws the ways to bring a fabric of one's own.
     """
     form = DrawnForm({}, {"fabric": DEFAULT_FABRIC})
-    fabric_group(form, ratio_notes)
+    fabric_group(form)
     bring()
-    return fabric_scenario(form.values.pop("fabric"), form.overrides)
+    scenario = fabric_scenario(form.values.pop("fabric"), form.overrides)
+    # A drawn fabric has no size of nodes, and only a worker reads it.
+    if "element" not in scenario.fabric_table and (
+        accelerator := accelerator_in(str(scenario.fabric_table["name"]))
+    ):
+        with suppress(InputError):  # what is refused is said above the page
+            other_accelerator(form, scenario.fabric, accelerator, form.boxes.get(NODE, st))
+    return scenario, form
 
 
 def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:
     """Draw what fabric this is, and what it is made of; or why the figures are earlier ones."""
     words = changes_in_words(scenario.overrides)
     facts(answer.title, kind="nest-scenario")
-    if lacking:
-        line = f"The figures are those of the last whole fabric: {lacking}"
-    elif words:
-        line = f"{answer.contents} Changed: {words}."
-    else:
-        line = f"{answer.contents}{'' if is_own(scenario) else ' As in the preset.'}"
-    facts(line, kind="nest-quiet")
+    state = f" Changed: {words}." if words else "" if is_own(scenario) else " As in the preset."
+    facts(
+        f"The figures are those of the last whole fabric: {lacking}"
+        if lacking
+        else f"{answer.contents}{state}",
+        kind="nest-quiet",
+    )
 
 
 def no_heading(lacking: str) -> None:
@@ -129,7 +134,7 @@ def fabric_picture(scenario: Scenario) -> None:
         return
     read, words = _matrices(scenario)
     matrix = matrix_picture(read, drawn.labels, drawn.height) if read and read.ranks else None
-    show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
+    show_fabric(pointed_picture(drawn, matrix, pointing(drawn, read)), key=FABRIC)
     st.toggle(
         "Cost matrix",
         key=WANTS_MATRIX,
@@ -160,14 +165,19 @@ def _matrices(scenario: Scenario) -> tuple[CostMatrices | None, str]:
     except InputError as error:
         return None, f"No cost matrix: {error}"
     title, read, reason = answer
-    job_words = f"Job: {title}, as planned last or as the Plan page begins."
-    return read, job_words if read else f"No cost matrix: {reason}"
+    return (
+        read,
+        f"Job: {title}, as planned last or as the Plan page begins."
+        if read
+        else f"No cost matrix: {reason}",
+    )
 
 
 def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
     """Draw what a collective costs: controls, time and bus bandwidth, what it waits for."""
     st.subheader("Collective explorer")
-    request = _controls()
+    request, area = _controls(), AnswerArea("collective")
+    area.awaits((scenario, request))
     with st.container(key="charts"):
         if answer.devices < 2:
             st.info("No times: a collective needs two devices, and this fabric has one.")
@@ -183,14 +193,14 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
             st.info(as_markdown(f"No times for this choice: {group}{error}"))
             return
         if swept is not None:
-            design_page().sweep = scenario, request.library, *swept
+            design_page().sweep = scenario, request, *swept
         last = design_page().sweep
         if last is None or last[0] != scenario:
             return
-        _, library, sweep, waits = last
-        mark_results(earlier=swept is None, places=("swept",))
+        _, request, sweep, waits = last
+        library = request.library
         measured = _measured_of(scenario.fabric_table["name"], sweep, library)
-        with st.container(key="swept"):
+        with area.part("swept", (scenario, request)):
             first, second = st.columns(2, gap="medium")
             show_picture(time_figure(sweep, measured), "collective-time", first)
             show_picture(bandwidth_figure(sweep, measured), "collective-bandwidth", second)
@@ -268,8 +278,9 @@ def _controls() -> CollectiveRequest:
 
 def _algorithms(op: str) -> dict[str, str]:
     """Options to what the core calls them."""
-    algorithms = {name.replace("_", " "): name for name in ALGORITHMS[op]}
-    return {LIBRARY: "library", FASTEST: "fastest"} | algorithms
+    return {LIBRARY: "library", FASTEST: "fastest"} | {
+        name.replace("_", " "): name for name in ALGORITHMS[op]
+    }
 
 
 def _fit_algorithm() -> None:

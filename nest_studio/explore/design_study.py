@@ -1,18 +1,22 @@
 """The answer of a design study: the Pareto set, a fabric and its plan, what the choice rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 
 import streamlit as st
 
-from nest_core.documents import percent, preset_names
-from nest_core.report.figures.designs import choice_rows, designs_picture, tornado_picture
+from nest_core.documents import percent, percent_column, preset_names
+from nest_core.report.figures.designs import (
+    choice_rows,
+    designs_picture,
+    failure_words,
+    tornado_picture,
+)
 from nest_core.report.picture import picture, to_svg
 from nest_core.report.sheet import decision_sheet
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
+from nest_core.studies.decision import DecisionInputs, decide
 from nest_core.studies.design_choice import Contender, DesignChoice, in_words
 from nest_core.studies.design_growth import GrowthPath, ways_to_grow
 from nest_core.studies.sensitivity import DesignAnswer, Sensitivity
@@ -41,21 +45,32 @@ def show_design(study: Study, answer: DesignAnswer) -> None:
 
     show_picture(designs_picture(designed, choice), "design", on_pick=pick)
     proof = designed.certificate
-    verdict = "no other design beats these" if proof.proven else f"open, gap {percent(proof.gap)}"
-    facts(f"Certificate: {verdict}.", kind="nest-quiet")
+    facts(
+        "Certificate: no other design beats these."
+        if proof.proven
+        else f"Certificate: open, gap {percent(proof.gap)}.",
+        kind="nest-quiet",
+    )
     first, second = st.columns([1, 1], gap="medium")
     with first:
-        text = "Click a point above, or pick one."
-        name = widget(PICKED, OneOf(names), names[0], label="Design", bind=None, help=text)
+        name = widget(
+            PICKED,
+            OneOf(names),
+            names[0],
+            label="Design",
+            bind=None,
+            help="Click a point above, or pick one.",
+        )
         contender = next(entry for entry in choice.contenders if entry.name == name)
         _contender(study, choice, contender)
     with second:
-        bill = contender.bills[0]
-        plan = bill.report.plan if bill.report else None
-        drawn = picture(contender.planned.design.fabric, plan, width=_PICTURE_PX)
+        report = contender.bills[0].report
+        drawn = picture(
+            contender.planned.design.fabric, report.plan if report else None, width=_PICTURE_PX
+        )
         show_svg(to_svg(drawn), key="design-picture")
-    rows_table(choice_rows(choice), {"price, $": "localized", "worst failure, share": "percent"})
-    facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
+    rows_table(choice_rows(choice), {"price_usd": "localized", "worst_loss": "percent"})
+    facts(choice.rule, kind="nest-quiet")
     if answer.sensitivity is not None:
         _rests_on(answer.sensitivity)
     _growth(
@@ -78,6 +93,7 @@ def _rests_on(rests_on: Sensitivity) -> None:
         st.html('<div class="nest-title">What decides</div>')
         facts(*rests_on.sentences)
         if rests_on.information:
+            worth = percent_column(fact.worth for fact in rests_on.information)
             st.html(
                 Table(
                     "What it is worth to know before choosing",
@@ -85,7 +101,7 @@ def _rests_on(rests_on: Sensitivity) -> None:
                     [
                         {
                             "unknown": fact.name,
-                            "worth": percent(fact.worth),
+                            "worth": worth(fact.worth),
                             "how": fact.measure,
                         }
                         for fact in rests_on.information
@@ -95,13 +111,12 @@ def _rests_on(rests_on: Sensitivity) -> None:
 
 
 def _contender(study: Study, choice: DesignChoice, contender: Contender) -> None:
-    worst = contender.worst_loss
     design = contender.planned.design
     facts(
         "" if choice.goal == "days" else f"{in_words(choice.goal, contender.value)}.",
-        f"{contender.planned.days:.3g} days ({contender.span[0]:.3g} to {contender.span[1]:.3g}).",
+        f"{contender.planned.days:.3g} days ({contender.span[0]:.3g} to {contender.span[1]:.3g})"
+        f"{failure_words(contender)}.",
         f"${design.price_usd / 1e6:,.4g} M, {design.power_W / 1e3:,.4g} kW.",
-        f"{percent(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
         f"Plan: {contender.planned.plan}",
         f"Ties with {len(contender.ties)} others." if contender.ties else "",
         f"In no price for want of a source: {', '.join(design.owned.missing)}."
@@ -111,6 +126,18 @@ def _contender(study: Study, choice: DesignChoice, contender: Contender) -> None
     member = study.members[0]
     others = [other for other in choice.contenders if other.rank == 1 and other is not contender]
     bills = [other.bills[0] for other in (contender, *others[: _MOST_ON_SHEET - 1])]
+    question = {
+        "entries": [
+            {
+                "name": other.name,
+                "document": member.scenario.document,
+                "overrides": other.planned.design.changes,
+            }
+            for other in (contender, *others[: _MOST_ON_SHEET - 1])
+        ],
+        "goal": choice.goal,
+        "assumed": {"max_loss": choice.max_loss},
+    }
     row = st.container(horizontal=True)
     row.button(
         "Open in Plan",
@@ -123,14 +150,17 @@ def _contender(study: Study, choice: DesignChoice, contender: Contender) -> None
     row.download_button(
         "Decision sheet",
         lambda: decision_sheet(
-            bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now()
+            decide(bills, DecisionInputs(max_loss=choice.max_loss), choice.goal),
+            datetime.now(),
+            question=question,
         ),
         "decision-sheet.html",
         "text/html",
         on_click="ignore",
         type="primary",
         key="design-sheet",
-        help="This design against those that tie with it, for a committee.",
+        disabled=len(study.members) > 1,
+        help="The first rank's designs, for a committee; of a mix there is none.",
     )
 
 

@@ -1,7 +1,5 @@
 """Studies on the Explore page: make one or open one, run it, watch it, and read its result."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -20,11 +18,13 @@ from nest_core.documents import (
     decoded,
     humanise_seconds,
     parse_toml,
+    percent,
     preset_names,
     toml_document,
 )
+from nest_core.documents.columns import COLUMNS
 from nest_core.documents.schema import Parameter
-from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
+from nest_core.report.figures.study import is_better_low, study_picture
 from nest_core.report.notebook import PinOutput, output_of
 from nest_core.scenario import Scenario
 from nest_core.studies.design_search import search_designs
@@ -109,10 +109,11 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
                 "axes": axes or [{"parameter": "zero", "values": [0, 1, 2, 3]}],
             }
         )
-    elif name in names:
-        usual = str((kept_studies().open(name) or {}).get("toml", ""))
     else:
-        usual = study_text(name)
+        document = kept_studies().open(name) if name in names else None
+        usual = study_text(name) if name not in names else str((document or {}).get("toml", ""))
+    if name != MINE:  # the study names the scenarios that it is about
+        st.sidebar.html('<i class="nest-mark nest-formless"></i>')
     if st.session_state.get("study opened") != (name, usual):
         st.session_state["study opened"] = (name, usual)
         st.session_state[TEXT] = usual
@@ -135,8 +136,9 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
 
 def _save(name: str) -> None:
     with told(st.toast):
-        text = {"toml": st.session_state[TEXT]}
-        st.session_state[NAME] = kept_studies().save(name, text, replace=True)
+        st.session_state[NAME] = kept_studies().save(
+            name, {"toml": st.session_state[TEXT]}, replace=True
+        )
 
 
 def _delete(name: str) -> None:
@@ -145,12 +147,15 @@ def _delete(name: str) -> None:
 
 
 def _heading(study: Study, date: str) -> None:
-    base = ", ".join(f"{member.name} ({member.weight:.0%})" for member in study.members)
+    base = ", ".join(f"{member.name} ({percent(member.weight)})" for member in study.members)
     axes = "; ".join(f"{axis.title}: {len(axis.values):,} values" for axis in study.axes)
     what = f"{len(study):,} points. {axes}" if not study.design else "Fabrics under a budget"
     facts(study.name, kind="nest-scenario")
-    dated = f" Kept {local_time(date)}." if date else ""
-    facts(study.question, f"Base: {base}. {what}.{dated}", kind="nest-quiet")
+    facts(
+        study.question,
+        f"Base: {base}. {what}.{f' Kept {local_time(date)}.' if date else ''}",
+        kind="nest-quiet",
+    )
 
 
 def _run(study: Study, key: str, run: StudyRun | None) -> None:
@@ -173,8 +178,7 @@ def _run(study: Study, key: str, run: StudyRun | None) -> None:
 def _label(study: Study, run: StudyRun | None) -> str:
     """Return what the button that begins it says; empty where nothing is left to do."""
     if study.design:
-        is_done = run is not None and run.error is None and not run.cancelled
-        return "" if is_done else "Go on" if run else "Run"
+        return "Run" if not run else "Go on" if run.error or run.cancelled else ""
     answered = sum(row["status"] != "failed" for row in _rows(study, run))
     return "" if answered >= len(study) else "Go on" if answered else "Run"
 
@@ -215,8 +219,10 @@ def _watch(run: StudyRun) -> None:
 
 def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
     """Return the rows that there are; where some were missing, read again after a while."""
-    members = tuple(study.key(member, {}) for member in study.members)
-    key = members, study.axes, study.metrics, str(study.constraints)
+    key = (
+        tuple(study.key(member, {}) for member in study.members),
+        *(study.axes, study.metrics, str(study.constraints)),
+    )
     cached_key, rows, until = st.session_state.get("study rows", (None, [], 0.0))
     if cached_key == key and (len(rows) == len(study) or time.monotonic() < until):
         return list(rows)
@@ -236,8 +242,10 @@ def _result(study: Study, run: StudyRun | None) -> None:
     rows = rows_from(study, file.getvalue(), __version__) if file is not None else []
     rows = rows or _rows(study, run)
     if run is not None and isinstance(run.result, StudyProgress) and run.result.failed:
-        why = next((row["reason"] for row in rows if row["status"] == "failed"), "")
-        st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))
+        reasons = [row["reason"] for row in rows if row["status"] == "failed"]
+        st.warning(
+            as_markdown(f"{run.result.failed:,} points failed; the first: {''.join(reasons[:1])}")
+        )
     if not rows:
         facts("No point is answered yet.", kind="nest-quiet")
         return
@@ -249,7 +257,7 @@ def _result(study: Study, run: StudyRun | None) -> None:
         names[0],
         label="Metric",
         bind=None,
-        format_func=lambda name: METRIC_WORDS[name],
+        format_func=lambda name: COLUMNS[name],
         width=360,
     )
     show_picture(study_picture(study, filtered, metric), "study", on_pick=partial(hold, POINT))
@@ -260,8 +268,12 @@ def _result(study: Study, run: StudyRun | None) -> None:
             facts(f"The first {MOST_ROWS:,} are filtered; the files have all.", kind="nest-quiet")
         with st.container(horizontal=True):
             download_rows("↓ CSV", rows, "study.csv")
-            name, kind = "study.parquet", "application/vnd.apache.parquet"
-            download("↓ Parquet", lambda: to_parquet(study, rows, __version__), name, kind)
+            download(
+                "↓ Parquet",
+                lambda: to_parquet(study, rows, __version__),
+                "study.parquet",
+                "application/vnd.apache.parquet",
+            )
 
 
 def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -278,7 +290,7 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
                 key=f"study.only.{study.name}.{axis.name}",
             )
             if picked:
-                filtered = [row for row in filtered if row[axis.name] in picked]
+                filtered = [row for row in filtered if row[axis.column] in picked]
     return filtered
 
 
@@ -290,7 +302,7 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
     sign = -1.0 if is_better_low(metric) else 1.0
     best = max(rows, key=lambda row: sign * row[metric] if row[metric] is not None else -math.inf)
     row = by_number.get(st.session_state.get(POINT), best)
-    values = ", ".join(axis.named(row[axis.name]) for axis in study.axes)
+    values = ", ".join(axis.named(row[axis.column]) for axis in study.axes)
     words, button = st.columns([6, 1.4], vertical_alignment="center")
     with words:
         facts(f"{capital(values)}.", row["plan"] or row["reason"])

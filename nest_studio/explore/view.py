@@ -1,8 +1,7 @@
 """The parts of the Explore page: which parameter to turn how far, and what came of it."""
 
-from __future__ import annotations
-
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import streamlit as st
 
 from nest_core.api import studies
 from nest_core.documents import InputError, as_markdown, capital, csv_text, preset_names, require
+from nest_core.documents.columns import column_words
 from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pictures
@@ -221,9 +221,16 @@ def _values_text(parameter: Parameter) -> str:
         st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
     st.session_state[DEFAULTS] = {**seen, key: usual}
     note = f" {capital(parameter.note)}." if parameter.note else ""
-    about = as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}")
-    label = f"Values of {as_markdown(parameter.title)}"
-    return str(widget(key, Text(), usual, label=label, help=about) or usual)
+    return str(
+        widget(
+            key,
+            Text(),
+            usual,
+            label=f"Values of {as_markdown(parameter.title)}",
+            help=as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}"),
+        )
+        or usual
+    )
 
 
 def values_key(parameter: Parameter) -> str:
@@ -258,16 +265,18 @@ def show_sweep(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario, pi
     settle(POINT, OneOf(tuple(sweep.named(point) for point in sweep.points)))
     with pins:
         axes = ({"parameter": axis.name, "values": list(axis.values)} for axis in turned)
-        inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
         pin_button(
             "sweep",
             first.title,
-            inputs,
+            inputs_of(scenario) | dict(itertools.zip_longest("xy", axes)),
             key="explore",
             output=lambda: output_of(studies.sweep_result(sweep)),
         )
-    first = replace(first, reading=f"{first.reading} Click a point.")
-    show_picture(first, "explore", on_pick=lambda number: _point_at(sweep, number))
+    show_picture(
+        replace(first, reading=f"{first.reading} Click a point."),
+        "explore",
+        on_pick=lambda number: _point_at(sweep, number),
+    )
     _point(sweep, turned, scenario)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
@@ -287,14 +296,15 @@ def _point(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario) -> Non
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
     first, middle, right = st.columns([2.4, 4.0, 1.6], vertical_alignment="center", gap="small")
-    name = first.selectbox(
-        "Point",
-        tuple(names),
-        index=list(names.values()).index(best),
-        key=POINT,
-        help="Click a point above, or pick one here.",
-    )
-    point = names[name]
+    point = names[
+        first.selectbox(
+            "Point",
+            tuple(names),
+            index=list(names.values()).index(best),
+            key=POINT,
+            help="Click a point above, or pick one here.",
+        )
+    ]
     pairs = tuple(zip(turned, point.values, strict=True))
     words = ", ".join(
         f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
@@ -318,17 +328,36 @@ def _point(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario) -> Non
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str] | None = None) -> None:
-    """Draw plain rows, of four digits where no format of a column says otherwise."""
+    """Draw plain rows; figures of a column have equal decimals where no format says otherwise."""
     names = rows[0] if rows else ()
-    numbers = [name for name in names if any(isinstance(row[name], float) for row in rows)]
-    written = {**dict.fromkeys(numbers, "%.4g"), **(formats or {})}
+    columns = {
+        name: [
+            abs(value)
+            for value in (row[name] for row in rows)
+            if isinstance(value, float) and math.isfinite(value)
+        ]
+        for name in names
+    }
+    written = {name: _decimals(sizes) for name, sizes in columns.items() if sizes} | {
+        **(formats or {})
+    }
     st.dataframe(
         rows,
         hide_index=True,
         column_config={
-            name: st.column_config.NumberColumn(format=text) for name, text in written.items()
+            name: st.column_config.NumberColumn(column_words(name), format=written[name])
+            if name in written
+            else column_words(name)
+            for name in names
         },
     )
+
+
+def _decimals(sizes: Sequence[float]) -> str:
+    """Return the format in which the largest of a column's figures has four digits."""
+    least = min(filter(None, sizes), default=1.0)
+    digits = 3 - math.floor(math.log10(max(sizes) or 1.0))
+    return "%.4g" if digits < 0 or least < 10.0 ** (1 - digits) else f"%.{digits}f"
 
 
 def download_rows(label: str, rows: Sequence[Mapping[str, Any]], name: str) -> None:
@@ -384,8 +413,8 @@ def show_ratios(ratios: Ratios, inputs: dict[str, Any], pins: Any) -> None:
             key="ratios",
             output=lambda: output_of(studies.ratios_result(ratios)),
         )
-    subtitle = "One tier at a time, the others as in the form"
-    st.html(Table(ratios_finding(ratios), subtitle, ratio_rows(ratios)).to_html())
+    below = "One tier at a time, the others as in the form"
+    st.html(Table(ratios_finding(ratios), below, ratio_rows(ratios)).to_html())
     show_picture(ratios_picture(ratios), "explore-ratios")
     with st.expander("Every ratio that was tried"):
         rows_table(ratios.rows())
@@ -437,8 +466,10 @@ def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str
 def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     mix, loss = inputs["mix"], 100 * inputs["loss"]
     models = [member["model"] for member in mix]
-    several = mix if len(mix) > 1 else ()
-    parts = {share_key(member["model"]): float(member["share"]) for member in several}
+    parts = {
+        share_key(member["model"]): float(member["share"])
+        for member in (mix if len(mix) > 1 else ())
+    }
     askable = MIX.fit(models) and field_of(PERCENT).fit(loss)
     require(
         askable and all(map(field_of(PARTS).fit, parts.values())),

@@ -5,8 +5,7 @@ were set to, which those drawn now need not have. Whatever it is, `settle` lets 
 what its field takes, and `widget_value` hands a callback nothing else.
 """
 
-from __future__ import annotations
-
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +20,13 @@ import streamlit as st
 from nest_core.documents import as_markdown, capital, truncated
 from nest_core.documents.schema import Parameter
 from nest_core.report.explain.validity import worth_of
+from nest_studio.session.history import form_value
 
 __all__ = [
     "ADDRESS",
     "DrawnForm",
     "Edits",
+    "Listed",
     "Number",
     "OneOf",
     "PresetOrOwn",
@@ -109,8 +110,9 @@ class OneOf(Widget):
         """Draw a box to choose from, or to tick where it is yes or no."""
         if self.options and self.options[0] is False:
             return place.checkbox(label, standard, **look)
-        index = None if standard is None else self.options.index(standard)
-        return place.selectbox(label, self.options, index, **look)
+        return place.selectbox(
+            label, self.options, None if standard is None else self.options.index(standard), **look
+        )
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,20 @@ class Text(Widget):
 
 
 @dataclass(frozen=True)
+class Listed(Text):
+    """Names or whole numbers with commas between them, which files have as a list."""
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return the line of a list."""
+        return (", ".join(map(str, value or ())),)
+
+    def stated(self, value: Any) -> Any:
+        """Return the list of a line."""
+        words = [word.strip() for word in (value or "").split(",")]
+        return [int(word) if word.isdecimal() else word for word in words if word]
+
+
+@dataclass(frozen=True)
 class Edits:
     """Edits of a table of so many rows, as Streamlit's editor sends them, by its columns' fields.
 
@@ -239,8 +255,7 @@ class Edits:
         """Return the edits."""
         match value:
             case {"edited_rows": {**changed}, "added_rows": [*added], "deleted_rows": [*deleted]}:
-                row = Number(0, self.rows - 1)
-                fits = all(map(row.fit, (*changed, *deleted)))
+                fits = all(map(Number(0, self.rows - 1).fit, (*changed, *deleted)))
                 fits = fits and all(map(self._row, (*changed.values(), *added)))
                 return (value,) if fits and (self.grows or not (added or deleted)) else None
         return None
@@ -294,7 +309,13 @@ def parameter_field(
         bounds = bounds or f"{parameter.allowed}."
         look.setdefault("step", 1)
     text = f"{bounds} {parameter.text} {worth_of(parameter.key)}".strip()
-    look = {"label": label_of(parameter), "help": text, **look}
+    # Levels of a fabric have names that people give. A lone dollar begins no formula, and screen
+    # readers would read its backslash.
+    look = {
+        "label": re.sub(r"^([^$]*)\\\$([^$]*)$", r"\1$\2", as_markdown(label_of(parameter))),
+        "help": as_markdown(text),
+        **look,
+    }
     return widget(key or parameter.key, takes, standard, **look)
 
 
@@ -337,7 +358,7 @@ def widget(
                 "↺" if takes.is_narrow else f"↺ {before}",
                 key=f"back-{key}",
                 type="tertiary",
-                on_click=_put_back,
+                on_click=hold,
                 args=(key, standard, look.get("on_change")),
                 help=f"Put back what the preset has: {before}.",
             )
@@ -354,12 +375,21 @@ class DrawnForm:
     standards : dict
         What each has at first.
     values : dict
-        What those have that were drawn.
+        What each has, drawn or folded away.
+    notes : list
+        Places for what ratios become.
+    boxes : dict
+        Below each, or below the fold that hides it, for what is to be said of it.
+    hidden_by : container or None
+        Below the fold that hides what is drawn now.
     """
 
     fields: dict[str, Widget]
     standards: dict[str, Any]
     values: dict[str, Any] = field(default_factory=dict)
+    notes: list[Any] = field(default_factory=list)
+    boxes: dict[str, Any] = field(default_factory=dict)
+    hidden_by: Any = None
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -373,6 +403,9 @@ class DrawnForm:
     def draw(self, key: str, of: Parameter | None = None, **look: Any) -> Any:
         """Draw a widget, marked while it is not as at first, and return what it has.
 
+        In a fold that is shut it is drawn only where a session or an address has another value for
+        it than at first: widgets are what a run of a page spends most of its time on.
+
         Parameters
         ----------
         key : str
@@ -382,15 +415,16 @@ class DrawnForm:
             As of `widget`.
         """
         takes, standard = self.fields[key], self.standards[key]
-        drawn = partial(parameter_field, of) if of else partial(widget, key)
-        self.values[key] = drawn(takes=takes, standard=standard, marked=True, **look)
+        is_set = key in st.query_params or st.session_state.get(key, standard) != standard
+        self.boxes[key], self.values[key] = self.hidden_by, standard
+        if is_set or not self.hidden_by:
+            drawn = partial(parameter_field, of) if of else partial(widget, key)
+            box = st.container(gap=None)
+            self.boxes[key] = self.hidden_by or box
+            self.values[key] = drawn(takes=takes, standard=standard, marked=True, place=box, **look)
+        else:  # Streamlit goes through all that a session has for every widget
+            st.session_state.pop(key, None)
         return self.values[key]
-
-
-def _put_back(key: str, value: Any, then: Callable[[], None] | None) -> None:
-    st.session_state[key] = value
-    if then is not None:
-        then()
 
 
 def _short(value: Any) -> str:
@@ -402,11 +436,21 @@ def _short(value: Any) -> str:
 
 
 @contextmanager
-def fold(label: str, key: str, *, opened: bool = False) -> Iterator[Callable[[str], Any]]:
-    """Draw a group that folds; what is yielded writes a summary at the right of its head."""
+def fold(
+    label: str, key: str, *, opened: bool = False, form: DrawnForm | None = None
+) -> Iterator[Callable[[str], Any]]:
+    """Draw a group that folds; what is yielded writes a summary at the right of its head.
+
+    A form's fields are drawn in it once it is open, as `DrawnForm.draw` says.
+    """
     head = st.empty()
-    with st.expander(label, expanded=opened, key=key):
+    group = st.expander(label, expanded=opened, key=key, on_change="rerun" if form else "ignore")
+    form = form or DrawnForm({}, {})
+    below = None if group.open else st.container(gap=None)
+    outer, form.hidden_by = form.hidden_by, form.hidden_by or below
+    with group:
         yield lambda text: head.html(f'<div class="nest-fold">{escape(text)}</div>')
+    form.hidden_by = outer
 
 
 def settle(key: str, takes: Widget | Edits) -> None:
@@ -416,14 +460,16 @@ def settle(key: str, takes: Widget | Edits) -> None:
 
 
 def widget_value(key: str, takes: Widget | Edits) -> Any:
-    """Return what a widget has, for callbacks; None where it is gone, or has what it cannot."""
-    fitted = takes.fit(st.session_state.get(key))
+    """Return what a widget has, drawn or folded away; None where it is gone, or cannot have it."""
+    fitted = takes.fit(form_value(key))
     return fitted[0] if fitted else None
 
 
-def hold(key: str, value: Any) -> None:
-    """Have the session hold a value, for callbacks."""
+def hold(key: str, value: Any, then: Callable[[], None] | None = None) -> None:
+    """Have the session hold a value, and do what follows from it, for callbacks."""
     st.session_state[key] = value
+    if then is not None:
+        then()
 
 
 def one_of(

@@ -5,8 +5,6 @@ page and the address carries it, so that a link or a reload brings it back. What
 says so in one sentence, and the last good model stays.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,9 +14,16 @@ import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import parameter
-from nest_core.workload import Model, families, load_trace
+from nest_core.workload import (
+    Model,
+    ModelFile,
+    families,
+    load_model,
+    load_trace,
+    model_of,
+    model_table,
+)
 from nest_core.workload.hugging_face import read_config
-from nest_core.workload.model_files import ModelFile, load_model, model_of, model_table
 from nest_studio.form.fields import parameter_field, upload
 from nest_studio.session.states import address, session_value, write_address
 

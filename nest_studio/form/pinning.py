@@ -4,8 +4,6 @@
 ``4 to 16`` are lists and ranges. A person may type any of these, or the number alone, which pins.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,38 +5,30 @@ Every field is text: what stands in it in grey is the list's figure, with its so
 field, and figures stand as they were. All are in the address, in front of them ``bill.``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import streamlit as st
 
-from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number
+from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number, typed_percent
+from nest_core.bill.ownership import devices_of_node
 from nest_core.bill.prices import load_prices
 from nest_core.documents import InputError, as_markdown, require
 from nest_core.scenario import ScenarioValues
+from nest_core.studies.ranking import MAX_LOSS
 from nest_studio.form.fields import OneOf, Text, fold, widget
 
-__all__ = ["ORDERS_BY", "TypedPrices", "bill_and_use", "use_prices"]
+__all__ = ["TypedPrices", "bill_and_use", "use_prices"]
 
 T = TypeVar("T")
 _OF = "bill."
 _HOURS = f"{_OF}hours"
 _OPTICS = f"{_OF}optics"
 _MEDIA = "cabling.media"
-_ORDER = f"{_OF}order"
+_MAX_LOSS = f"{_OF}max_loss"
 _TOKENS = f"{_OF}tokens"
 _LAST = "bill as last read"
-AS_LISTED = "as listed"
-ORDERS_BY: Mapping[str, str] = {
-    AS_LISTED: "",
-    "$ per M tokens": "price",
-    "days to train": "days",
-    "worst single failure": "failure",
-}
-"""Orders of the designs below the first, by what they are called in the core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +43,27 @@ class TypedPrices:
         Share of the hours that train this model.
     tokens : float or None
         Of the training run.
-    order : str
-        Of the designs, as `ordered` takes it; empty: as listed.
+    max_loss : float
+        Share of the throughput that the worst single failure may cost where designs tie.
     """
 
     changes: Mapping[str, float | str]
     hours: float
     tokens: float | None
-    order: str
+    max_loss: float
 
 
 def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
     """Draw both folds; ``scenario`` is the first one's, whose server has a price or none."""
     changes: dict[str, float | str] = {}
+    listed, of = load_prices(), ("", 0)
+    if scenario:
+        of = scenario.accelerator.name, devices_of_node(scenario.fabric, listed)
     with fold("Bill", "fold-bill", opened=True) as summary:
         for start in (0, *range(1, len(OWN_PRICES), 2)):  # the first alone, the others in twos
             row = OWN_PRICES[start : start + 2 if start else 1]
             for column, price in zip(st.columns(len(row)), row, strict=True):
-                changes |= _price(price, scenario, column)
-        listed = load_prices()
+                changes |= _price(price, of, column)
         optics = widget(
             _OPTICS,
             OneOf(listed.media, empty=True),
@@ -94,7 +88,7 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
             "accelerator is worth as much in every design.",
             lambda text: _number("This model", text, 0, 100, "0 to 100 %"),
         )
-        changes |= _price(SOLD, scenario, second)
+        changes |= _price(SOLD, of, second)
         tokens = _typed(
             _TOKENS,
             st,
@@ -103,16 +97,22 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
             "Of which days and dollars are told: 15e12, or 1,400,000 M.",
             lambda text: _number("Tokens of the training run", text, 1, 1e18, "1 to 1e18"),
         )
-        order = widget(
-            _ORDER,
-            OneOf(tuple(ORDERS_BY)),
-            AS_LISTED,
-            label="Order by",
-            help="The first stays what others are read against; ties are said in the table.",
+        lost = _typed(
+            _MAX_LOSS,
+            st,
+            "Worst single failure, %",
+            f"{100 * MAX_LOSS:g}",
+            "Of designs that tie, those whose worst single failure costs less of the throughput "
+            "go first.",
+            lambda text: _number("Worst single failure", text, 0, 100, "0 to 100 %"),
         )
         summary("what it trains")
-    share = 1.0 if hours is None else hours / 100
-    return TypedPrices(changes, share, tokens, ORDERS_BY[order])
+    return TypedPrices(
+        changes,
+        1.0 if hours is None else hours / 100,
+        tokens,
+        MAX_LOSS if lost is None else lost / 100,
+    )
 
 
 def use_prices(inputs: Mapping[str, Any]) -> None:
@@ -122,28 +122,41 @@ def use_prices(inputs: Mapping[str, Any]) -> None:
         prices[OWN_PRICES[0].key] = inputs["device_usd"]
     for price in (*OWN_PRICES, SOLD):
         value = prices.get(price.key)
-        st.session_state[f"{_OF}{price.name}"] = (
-            "" if value is None else f"{value * price.scale:.10g}"
-        )
+        st.session_state[f"{_OF}{price.name}"] = _typed_text(value, price.scale)
     st.session_state[_OPTICS] = prices.get(_MEDIA)
+    assumed = dict(inputs.get("assumed") or {})
+    for key, name, scale in (
+        (_HOURS, "hours", 100),
+        (_MAX_LOSS, "max_loss", 100),
+        (_TOKENS, "tokens", 1),
+    ):
+        st.session_state[key] = _typed_text(assumed.get(name), scale)
 
 
-def _price(price: OwnPrice, scenario: ScenarioValues | None, place: Any) -> dict[str, float]:
-    """Return what a field changes; what it last changed while it has what cannot be."""
-    accelerator = scenario.accelerator.name if scenario else ""
-    per_node = int(getattr(scenario.fabric, "devices_per_node", 0)) if scenario else 0
-    listed, source = price.listed(accelerator, per_node)
+def _typed_text(value: float | None, scale: float) -> str:
+    """Return what a person types for a value; percent below 1 have their sign."""
+    sign = " %" if value and scale == 100 and value < 0.01 else ""
+    return "" if value is None else f"{value * scale:.10g}{sign}"
+
+
+def _price(price: OwnPrice, of: tuple[str, int], place: Any) -> dict[str, float]:
+    """Return what a field changes; what it last changed while it has what cannot be.
+
+    ``of`` is the accelerator's name and how many a node has.
+    """
+    listed, source = price.listed(*of)
     label = price.title if price.unit == "1" else f"{price.title}, {price.unit}"
     about = source or "No public source states it: empty until you have one."
-    key = f"{_OF}{price.name}"
-    return _typed(key, place, label, listed or "no source", about, price.read) or {}
+    return (
+        _typed(f"{_OF}{price.name}", place, label, listed or "no source", about, price.read) or {}
+    )
 
 
 def _number(label: str, text: str, low: float, high: float, bounds: str) -> float | None:
     """Return the number that a text says; None for an empty one."""
     if not text.strip():
         return None
-    number = typed_number(label, text)
+    number = (typed_percent if bounds.endswith("%") else typed_number)(label, text)
     require(low <= number <= high, label, f"must be from {bounds}", text.strip(), "change it")
     return number
 

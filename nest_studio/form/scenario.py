@@ -4,8 +4,6 @@ A form starts from a scenario preset and collects what differs from it, so that 
 address, ``--set`` and the downloaded file are the same thing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,18 +11,19 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown, preset_names, to_gib
+from nest_core.documents import InputError, as_markdown, format_ratio, preset_names, to_gib
 from nest_core.documents.schema import StackFile, checked, parameter
+from nest_core.fabric import Fabric
+from nest_core.fabric.remedies import COUNTED
 from nest_core.hardware import Stack, default_stack, load_accelerator, load_stack, stack_of_table
-from nest_core.report.explain.summary import accelerator_in_words, model_in_words
-from nest_core.report.explain.validity import stack_in_words
+from nest_core.report.explain import accelerator_in_words, model_in_words, stack_in_words
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.workload.model_files import model_of, model_table
-from nest_core.workload.offload import NO_OFFLOAD, Offload
+from nest_core.workload import NO_OFFLOAD, Offload, model_of, model_table
 from nest_studio.components.show import facts
 from nest_studio.form.fabric import (
     MEANING,
     MEANINGS,
+    RATIOS,
     fabric_group,
     fabric_words,
     reset_fabric,
@@ -49,6 +48,7 @@ from nest_studio.form.model import (
     say_own_model,
 )
 from nest_studio.form.pinning import ANY, PINS, Pin
+from nest_studio.form.proposals import other_accelerator, scaled_batch
 from nest_studio.session.history import history_buttons, remember_step
 from nest_studio.session.own_fabric import OWN
 from nest_studio.session.own_stack import (
@@ -78,7 +78,8 @@ PRESET_BEFORE = "model preset before"
 USUAL_STACK = "newest measured"
 MEMORY = "accelerator.memory_GiB"
 
-_STEPS = {"workload.global_batch_sequences": 64, "workload.sequence_length_tokens": 1024}
+BATCH = "workload.global_batch_sequences"
+_STEPS = {BATCH: 64, "workload.sequence_length_tokens": 1024}
 """Numbers of the workload, and by how much their buttons change them."""
 _CHOICES = ("workload.precision", "workload.optimizer", "workload.attention")
 _OF_MIXTURES = ("workload.dispatch", "workload.expert_overlap")
@@ -150,14 +151,8 @@ FORM: Mapping[str, Widget] = {
 """The fields of the form but the fabric's, by key."""
 
 
-def scenario_form(ratio_notes: list[Any]) -> Scenario:
-    """Draw the form and return what it asks for.
-
-    Parameters
-    ----------
-    ratio_notes : list
-        Receives one empty slot per oversubscription slider, for what the ratio becomes.
-    """
+def scenario_form() -> tuple[Scenario, DrawnForm]:
+    """Draw the form and return what it asks for, and itself."""
     with st.container(horizontal=True, gap=None, key="form-head"):
         head = st.empty()
         history = st.container(key="form-history")  # filled last, when it is known what changed
@@ -172,31 +167,54 @@ def scenario_form(ratio_notes: list[Any]) -> Scenario:
     )
     document, _ = scenario_document(preset)
     form = DrawnForm(dict(FORM), _standards(document))
-    with fold("Fabric", "fold-fabric") as summary:
-        summary(fabric_words(fabric_group(form, ratio_notes), form.values))
-    with fold("Workload", "fold-workload") as summary:
+    with fold("Fabric", "fold-fabric", form=form) as summary:
+        summary(fabric_words(fabric_group(form), form.values))
+    proposed = st.container(gap=None, key="form-proposed")
+    with fold("Workload", "fold-workload", form=form) as summary:
         _workload_group(form)
         tokens = form.values["workload.sequence_length_tokens"]
         summary(f"{tokens:,} tokens, {form.values['workload.precision']}")
-    with fold("Limits", "fold-limits") as summary:
+    with fold("Limits", "fold-limits", form=form) as summary:
         _limits_group(form)
         summary(f"{form.values[MEMORY]:g} GiB")
-    with fold("Pins", "fold-pins", opened=True) as summary:
+    with fold("Pins", "fold-pins", opened=True, form=form) as summary:
         columns = st.columns(2, gap="small")
         for number, (key, label) in enumerate(PINS.items()):
             with columns[number % 2]:
                 text = "any, up to n, exactly n, n or m, n to m."
                 form.draw(key, parameter(key), label=label, bounds=text)
-        count = sum(form.values[key].startswith("exactly") for key in PINS)
-        summary(f"{count} pinned" if count else "none")
-    remember_step(("scenario", *form.values, KEPT_AS, *RUN))
+        pinned = sum(form.values[key].startswith("exactly") for key in PINS)
+        summary(f"{pinned} pinned" if pinned else "none")
+    remember_step({key: form.values[key] for key in form.boxes}, ("scenario", KEPT_AS, *RUN))
     different = form.overrides
-    words = f"{len(different)} changed"
-    title = f'<span class="nest-count">{words}</span>' if different else "Scenario"
-    head.html(f'<div class="nest-title">{title}</div>')
+    count = f'<span class="nest-count">{len(different)} changed</span>'
+    head.html(f'<div class="nest-title">{count if different else "Scenario"}</div>')
     with history:
         history_buttons(start_over)
-    return Scenario(document, different)
+    scenario = Scenario(document, different)
+    with suppress(InputError), proposed:  # what is refused is said above the page
+        _propose(form, scenario.fabric, Scenario(document).fabric.devices)
+    return scenario, form
+
+
+def _propose(form: DrawnForm, fabric: Fabric, usual_devices: int) -> None:
+    """Draw one button for the accelerator and the batch that a fabric goes with."""
+    batch, sequence = (form.values[key] for key in _STEPS)
+    other = other_accelerator(form, fabric, form.values["accelerator"], st)
+    scaled = scaled_batch(
+        batch, sequence, fabric.devices, (form.standards[BATCH], usual_devices), st
+    )
+    if changes := {
+        key: value for key, value in {"accelerator": other, BATCH: scaled}.items() if value
+    }:
+        words = ", ".join(filter(None, [other, f"batch {scaled:,}" if scaled else ""]))
+        st.button(f"Use {words}", key="proposed", on_click=_take_up, args=(changes,))
+
+
+def _take_up(changes: Mapping[str, Any]) -> None:
+    st.session_state.update(changes)
+    if "accelerator" in changes:
+        fit_device()
 
 
 def _workload_group(form: DrawnForm) -> None:
@@ -209,8 +227,10 @@ def _workload_group(form: DrawnForm) -> None:
         "learned positions limits the sequence length.",
     )
     if picked == OWN_MODEL:
-        before = st.session_state.setdefault(PRESET_BEFORE, form.standards["workload.model"])
-        own_controls(own_table(before), fit_sequence)
+        own_controls(
+            own_table(st.session_state.setdefault(PRESET_BEFORE, form.standards["workload.model"])),
+            fit_sequence,
+        )
     else:
         st.session_state[PRESET_BEFORE] = picked
         say_own_model(shown=False)
@@ -280,6 +300,10 @@ def _change(key: str, value: Any) -> str:
         (value,) = words
     elif isinstance(value, Mapping):
         value = {"fabric": OWN, "workload.model": OWN_MODEL, "stack": OWN_STACK}.get(key, value)
+    if key in COUNTED:
+        return f"{len(value['shape'] if isinstance(value, Mapping) else value)} {COUNTED[key]}"
+    if key == RATIOS:
+        return f"oversubscription {' and '.join(map(format_ratio, value))}"
     if isinstance(value, list):
         value = " or ".join(map(str, value))
     text = f"{value:g}" if isinstance(value, float) else str(value)
@@ -288,6 +312,8 @@ def _change(key: str, value: Any) -> str:
     if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
         tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
         return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {text}:1"
+    if key.startswith("fabric."):
+        text = text.replace("_", "-")
     name = PINS.get(key) or _NAMED.get(key)
     with suppress(KeyError):  # a link may name others too, which are called as there
         name = name or parameter(key).label

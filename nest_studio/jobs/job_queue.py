@@ -5,8 +5,6 @@ with a process. The first place is kept for what is quick: a job that takes long
 another waits and the second place is taken, makes way, and is begun anew in the second, in turn.
 """
 
-from __future__ import annotations
-
 import atexit
 import threading
 import time
@@ -88,14 +86,17 @@ class JobQueue:
             ``stop()`` is true once nobody wants the result: what it then returns is the result
             all the same, None for nothing.
         urgent : bool
-            Whether somebody waits for it, as for a plan: all else has workers of its own.
+            Whether somebody waits for it, as for a plan: all else has workers of its own. What
+            they have not done when somebody comes to wait for it is begun anew by those for plans.
         wanted_by : (holder, place), optional
             Who wants it from now on, in place of what was wanted there.
         """
         with self._changed:
             job = self._jobs.get(key)
-            if job is None:
-                job = self._jobs[key] = WorkerJob(key)
+            if job is not None and urgent and not (job.urgent or job.done()):
+                self._stop(job)  # else who waits would wait for workers that yield to others
+            if job is None or key not in self._jobs:
+                job = self._jobs[key] = WorkerJob(key, urgent)
                 self._queues[urgent].put(Task(job, function, args), begun=False)
                 self._begin()
                 self._changed.notify_all()
@@ -143,8 +144,11 @@ class JobQueue:
     def look(self, at: float) -> None:
         """Take back the wishes of those who have gone; ``at`` is a clock's time, seconds."""
         with self._changed:
-            away = [holder for holder in self._wishes if not self._present(holder)]
-            self._absent = {holder: self._absent.get(holder, at) for holder in away}
+            self._absent = {
+                holder: self._absent.get(holder, at)
+                for holder in self._wishes
+                if not self._present(holder)
+            }
             for holder, since in self._absent.items():
                 if at > since + ABSENT_S:
                     for place in tuple(self._wishes[holder]):
@@ -244,8 +248,7 @@ class JobQueue:
         run = _Run(task.job, self._queues[urgent], place, self)
         task.tries += 1
         try:
-            worker = self._worker(urgent, place)
-            answer = worker.do(task.function, task.args, run)
+            answer = self._worker(urgent, place).do(task.function, task.args, run)
         except WorkerDied:
             if task.tries < TRIES:
                 task.job.words = "its worker process ended, it begins once more"
@@ -257,7 +260,7 @@ class JobQueue:
             return WorkerAnswer(error=error)
         if run.makes_way:
             task.tries -= 1
-            task.job.words = "waiting: it made way for quicker work and begins again"
+            task.job.words = "waiting: quicker searches go first"
             return None
         return answer
 

@@ -1,7 +1,5 @@
 """The compiled loops of the planner, built before anybody waits for a plan."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where studies compute: processes of this machine, or the workers of a Dask cluster."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -29,8 +27,9 @@ def processes(count: int, stop: Any = None) -> ProcessPoolExecutor:
 
     An interrupt is heard by this process alone; ``stop`` is an event that tells them to end early.
     """
-    spawned = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, spawned, initializer=_begin, initargs=(stop,))
+    return ProcessPoolExecutor(
+        count, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(stop,)
+    )
 
 
 def _begin(stop: Any) -> None:

@@ -1,7 +1,5 @@
 """Jobs, and how they wait: what visitors asked for, and a queue for the workers of one kind."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque
@@ -24,6 +22,8 @@ class WorkerJob(Future[Any]):
     ----------
     key : str
         Says everything that its result depends on.
+    urgent : bool
+        Whether it is done by workers that yield to nobody.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class WorkerJob(Future[Any]):
         What its result took on the line, bytes.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, urgent: bool = True) -> None:
         super().__init__()
-        self.key = key
+        self.key, self.urgent = key, urgent
         self.share = 0.0
         self.words = "waiting for a worker; after an installation it compiles for seconds"
         self.began = time.monotonic()
@@ -69,9 +69,8 @@ class WorkerJob(Future[Any]):
     def without(self) -> str:
         """Return why it has neither a result nor an error of its function's; empty if it has."""
         error = self.exception() if self.done() else None
-        if isinstance(error, Stopped):
-            return CANCELLED
-        return str(error) if isinstance(error, WorkerCrash) else ""
+        crash = str(error) if isinstance(error, WorkerCrash) else ""
+        return CANCELLED if isinstance(error, Stopped) else crash
 
     def stop(self) -> None:
         """Ask it to end; what it has found by then is its result."""

@@ -5,8 +5,6 @@ when they leave, for its answers are kept for all, until it ends or somebody can
 may end at any time: what was answered is in the store, and to run again is to go on.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time
@@ -110,9 +108,11 @@ class StudyRun:
     def left_s(self) -> float | None:
         """Return seconds to its end at the pace so far; None before there is one."""
         done = self.answered - self.first
-        if self.first < 0 or done <= 0:
-            return None
-        return (time.monotonic() - self.began) / done * (self.points - self.answered)
+        return (
+            (time.monotonic() - self.began) / done * (self.points - self.answered)
+            if self.first >= 0 and done > 0
+            else None
+        )
 
     def cancel(self) -> None:
         """Have it end; what was answered stays."""
@@ -130,8 +130,9 @@ class StudyRun:
 
     def _work(self, queue: JobQueue, work: Work) -> None:
         try:
-            pool = WorkerPool.of(QueueExecutor(queue))
-            self.result = work(pool, self.cache, self.tell, self._stop.is_set)
+            self.result = work(
+                WorkerPool.of(QueueExecutor(queue)), self.cache, self.tell, self._stop.is_set
+            )
         except Exception as error:  # crosses to whoever looks
             self.error = error
         self._ended.set()

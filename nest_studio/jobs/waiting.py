@@ -7,8 +7,6 @@ something else. What was found is kept for everyone who asks again; what a job h
 cancelled is no answer, and belongs to who cancelled it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -26,9 +24,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.costs.price import Report
-from nest_core.documents.presets import edition
-from nest_core.documents.quoting import as_markdown
-from nest_core.documents.text import plain
+from nest_core.documents import as_markdown, edition, plain
 from nest_core.scenario import Scenario
 from nest_studio.jobs.job_queue import JobQueue
 from nest_studio.jobs.queued import CANCELLED, WorkerJob
@@ -163,7 +159,7 @@ def wait_a_moment(jobs: Sequence[WorkerJob]) -> None:
     _wait_until(MOMENT_S + max((job.began for job in jobs), default=0.0), jobs)
 
 
-def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:
+def panel(job: WorkerJob, what: str, *, key: str) -> Any:
     """Return a job's result; what stands in its place or beside it is drawn here.
 
     While it is awaited, that is its progress and a way out, and the page runs again once it has
@@ -176,8 +172,6 @@ def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:
         What is computed.
     key : str
         Tells this place from others on the page.
-    earlier : object, optional
-        The last result of this place, which is returned while the next is awaited.
 
     Returns
     -------
@@ -192,7 +186,7 @@ def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:
     wait_a_moment([job])
     if not job.done():
         _wait(job, what, key)
-        return earlier
+        return None
     if job.late:
         st.info(
             as_markdown(
@@ -202,9 +196,7 @@ def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:
         )
     if job.stopped or job.without:
         _say_partial(job, what, key)
-    if job.without:
-        return None
-    return job.result(0)
+    return None if job.without else job.result(0)
 
 
 def _wait(job: WorkerJob, what: str, key: str) -> None:

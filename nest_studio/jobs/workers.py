@@ -5,8 +5,6 @@ that; it ends when a function does not hear that it should stop, takes more time
 or more memory. Every way in which it can fail to bring a result is an exception of the job's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import math
@@ -229,16 +227,14 @@ class Worker:
             if kind == "begun":
                 ends = time.monotonic() + self.limits.seconds
                 if not system.REFUSES_MEMORY:
-                    before_bytes = system.held_bytes(self._process.pid)
-                    most_bytes = before_bytes + self.limits.memory_bytes
+                    most_bytes = system.held_bytes(self._process.pid) + self.limits.memory_bytes
             elif kind == "progress":
                 heard.progress(*value)
             elif kind == "error":
                 return WorkerAnswer(error=value, late=late)
-            elif late and value is None:
-                return self._too_long()
             else:
-                return WorkerAnswer(value, size=len(received), late=late)
+                answer = WorkerAnswer(value, size=len(received), late=late)
+                return self._too_long() if late and value is None else answer
 
     def _too_long(self) -> WorkerAnswer:
         return WorkerAnswer(error=_refusal(f"it takes more than {self.limits.in_words}"))

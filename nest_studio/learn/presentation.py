@@ -4,25 +4,27 @@ Laid out for 1280 x 720 pixels without scrolling; type of 32, 20 and 16 pixels. 
 elsewhere and a class does not need (formulas, notes for the teacher, downloads) is left out.
 """
 
-from __future__ import annotations
-
 import html
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
-from nest_core.teaching.lessons import Lesson, Question, Reveal
+from nest_core.teaching.lessons import Brief, Lesson, Question, Reveal
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
+from nest_studio.components.show import told
 from nest_studio.form.fields import ADDRESS, Number, hold, settle
 from nest_studio.learn.view import (
     KEYS,
+    LESSON,
     asked,
     found_by,
     lesson_controls,
     lessons,
+    open_lesson,
     pressed,
     stepped,
 )
@@ -84,50 +86,58 @@ def _open() -> None:
 def show_presented(lesson: Lesson) -> None:
     """Show a lesson alone on the screen."""
     st.html(_STYLE)
-    brief = asked(lesson)
-    key = f"{lesson.key}.show"
     with st.container(key="unseen-show"):
-        opened = st.toggle("Show me", key=key, bind=ADDRESS)
+        opened = st.toggle("Show me", key=f"{lesson.key}.show", bind=ADDRESS)
+    with told():
+        _question_and_figure(lesson, opened=opened)
+    _ways(lesson, opened=opened)
+    moved = [
+        f"{every.key}.{name}"
+        for every in lessons()
+        for name in ("show", *(control.key for control in every.controls))
+    ]
+    listen(
+        {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
+        on_key,
+        [LESSON, *moved],
+        key="wall-keys",
+        everywhere=True,
+    )
+
+
+def _question_and_figure(lesson: Lesson, *, opened: bool) -> None:
+    brief = asked(lesson)
     if brief is None:
         return
     question_place, figure_place = st.columns([496, 648], gap="large")
     with question_place.container(key="wall-question"):
-        _question(lesson, brief.question, opened=opened)
+        _question(lesson, brief, opened=opened)
     with figure_place.container(key="wall-figure"):
-        if opened:
-            reveal = _figure(lesson, brief.notes.discuss[0])
-        else:
-            reveal = None
+        if not opened:
             _before(lesson)
+            return
+        reveal = _figure(lesson, brief.notes.discuss)
     if reveal is not None:
         with question_place:
             _told(brief.question, reveal)
-    _ways(lesson, opened=opened)
-    listen(
-        {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
-        lambda name: on_key(lesson, name),
-        [f"{lesson.key}.show", *(f"{lesson.key}.{control.key}" for control in lesson.controls)],
-        key="wall-keys",
-    )
 
 
-def _question(lesson: Lesson, question: Question, *, opened: bool) -> None:
+def _question(lesson: Lesson, brief: Brief, *, opened: bool) -> None:
     """Show the question, what hands are raised for, and how many were."""
-    st.html(_asked_html(question.text))
+    st.html(_asked_html(brief.question.text))
     counts: dict[str, int] = {}
     rows = []
-    for key, text in question.hands.items():
+    for key, text in brief.hands.items():
         with st.container(horizontal=True, key=f"hand-{key}", vertical_alignment="center"):
             rows.append((key, text, st.empty()))
             counts[key] = _hands(lesson, key)
     most, total = max(counts.values(), default=0), sum(counts.values())
     for key, text, place in rows:
         share = counts[key] / most if most and opened else 0.0
-        right = opened and key == question.right_hand
+        right = opened and key == brief.right_hand
         place.html(_option_html(key, text, share, right=right, counted=opened and total > 0))
-    words = "hand" if total == 1 else "hands"
     st.html(
-        f'<div class="wall-small wall-hands">{total} {words}</div>'
+        f'<div class="wall-small wall-hands">{total} hand{"s" * (total > 1)}</div>'
         if total
         else '<div class="wall-small wall-hands">Hands are counted at the right.</div>'
     )
@@ -154,16 +164,19 @@ def _asked_html(text: str) -> str:
     """Return the question in large type; where it is long, what leads to it in the smaller one."""
     sentences = re.split(r"(?<=[.:?!]) ", text)
     lead, ask = ([], text) if len(text) <= _LONG else (sentences[:-1], sentences[-1])
-    before = f'<div class="wall-text">{html.escape(" ".join(lead))}</div>' if lead else ""
-    return f'{before}<div class="wall-ask">{html.escape(ask)}</div>'
+    return "".join(
+        f'<div class="wall-{kind}">{html.escape(words)}</div>'
+        for kind, words in (("text", " ".join(lead)), ("ask", ask))
+        if words
+    )
 
 
 def _option_html(key: str, text: str, share: float, *, right: bool, counted: bool) -> str:
-    mark = " ✓" if right else ""
     bar = f'<i style="width: {152 * share:.0f}px"></i>' if counted else ""
     kind = f"wall-option{' wall-right' if right else ''}{'' if counted else ' wall-bare'}"
     return (
-        f'<div class="{kind}"><b>{key.upper()}</b><span>{html.escape(text)}{mark}</span>{bar}</div>'
+        f'<div class="{kind}"><b>{key.upper()}</b>'
+        f"<span>{html.escape(text)}{' ✓' * right}</span>{bar}</div>"
     )
 
 
@@ -177,8 +190,8 @@ def _before(lesson: Lesson) -> None:
             show_svg(drawn.svg, key="wall-drawing")
 
 
-def _figure(lesson: Lesson, following: str) -> Reveal | None:
-    """Show controls and the figure."""
+def _figure(lesson: Lesson, discuss: Sequence[str]) -> Reveal | None:
+    """Show controls, the figure and what to go on with."""
     with st.container(key="wall-controls"):
         settings = lesson_controls(lesson, rows=True)
     reveal = found_by(lesson, settings)
@@ -189,19 +202,18 @@ def _figure(lesson: Lesson, following: str) -> Reveal | None:
         _titles(drawn.title, drawn.subtitle)
         show_svg(drawn.svg, key="wall-drawing")
     pictures = () if drawn is not None else lesson_pictures(reveal.content)
-    natural = sum(picture.plot.layout.height for picture in pictures)
-    room = _FIGURES_PX - 64 * (len(pictures) - 1)
-    for number, picture in enumerate(pictures):
-        few = len(pictures) == 1
-        _titles(picture.title, picture.subtitle if few else "", picture.legend)
-        wide = projected(picture, room * picture.plot.layout.height / natural)
+    for picture in pictures[:1]:
+        _titles(picture.title, picture.subtitle, picture.legend)
         st.plotly_chart(
-            wide.drawn(),
-            key=f"wall-{lesson.key}-{number}",
+            projected(picture, _FIGURES_PX - 36 * (len(pictures) - 1)).drawn(),
+            key=f"wall-{lesson.key}",
             config={"displayModeBar": False},
             alt=f"{picture.title}. {picture.subtitle}.",
         )
-    st.html(f'<div class="wall-text"><b>Next:</b> {html.escape(following)}</div>')
+    for other in pictures[1:]:  # a wall has room for a single one that can be read
+        _titles(other.title, "")
+    for following in discuss[:1]:
+        st.html(f'<div class="wall-text"><b>Next:</b> {html.escape(following)}</div>')
     return reveal
 
 
@@ -236,17 +248,18 @@ def _ways(lesson: Lesson, *, opened: bool) -> None:
         st.button("Leave (Esc)", key="wall-leave", type="tertiary", on_click=present, args=(False,))
 
 
-def on_key(lesson: Lesson, name: str) -> None:
+def on_key(name: str) -> None:
     """Answer a key: arrows reveal first, then step."""
+    every = lessons()
+    here = [lesson.key for lesson in every].index(st.session_state[LESSON])
+    lesson, place = every[here], here + {"following": 1, "previous": -1}.get(name, 0)
     show = f"{lesson.key}.show"
     opened = bool(st.session_state.get(show, False))
-    every = lessons()
-    place = every.index(lesson) + {"following": 1, "previous": -1}.get(name, 0)
     if name == "leave":
         present(False)
     elif name in ("following", "previous"):
         if 0 <= place < len(every):
-            hold("lesson", every[place].key)
+            open_lesson(every[place].key)
     elif name == "show" or (name == "next" and not opened):
         st.session_state[show] = True
     elif opened:

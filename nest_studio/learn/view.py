@@ -4,8 +4,6 @@ Answers and controls are widgets bound to the address, so a link opens a lesson 
 Below stand the index of a course, files that are no lessons, and a way to keep a lesson.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as Late
@@ -26,17 +24,19 @@ from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import ADDRESS, OneOf, hold, one_of, settle, widget_value
 from nest_studio.jobs.waiting import Stopped, WorkerCrash, panel, submitted
 from nest_studio.notebook.pins import pin_button
+from nest_studio.session.states import write_address
 
 __all__ = [
     "KEYS",
+    "LESSON",
     "asked",
     "course_foot",
     "drawing",
     "found_by",
-    "learn_style",
     "lesson_bar",
     "lesson_controls",
     "lessons",
+    "open_lesson",
     "pressed",
     "show_lesson",
     "stepped",
@@ -72,28 +72,35 @@ _STYLE = """
 """
 
 
-def learn_style() -> None:
-    """Show the page's own style."""
-    st.html(_STYLE)
-
-
 def lesson_bar() -> Lesson:
-    """All lessons in a row; returns the one that is open."""
+    """All lessons in a row, below the page's own style; returns the one that is open."""
+    st.html(_STYLE)
     by_key = {lesson.key: lesson for lesson in lessons()}
-    keys = list(by_key)
-    names = {key: lesson.short for key, lesson in by_key.items()}
-    chosen = one_of(
-        st,
+    keys, names = list(by_key), {key: lesson.short for key, lesson in by_key.items()}
+    # The address says a lesson's key; of earlier versions its short name, which stays as it is.
+    asked_for = offered().named(st.query_params.get(LESSON, ""))
+    if asked_for is None:
+        remembered = st.session_state.get(LESSON)
+        open_lesson(remembered if remembered in by_key else keys[0])
+    else:
+        hold(LESSON, asked_for.key)
+    st.segmented_control(
         "Lesson",
         keys,
-        keys[0],
-        LESSON,
+        required=True,
+        key=LESSON,
         format_func=names.__getitem__,
+        on_change=lambda: open_lesson(st.session_state[LESSON]),
         wrap=True,
-        bind=ADDRESS,
         label_visibility="collapsed",
     )
-    return by_key[chosen]
+    return by_key[st.session_state[LESSON]]
+
+
+def open_lesson(key: str) -> None:
+    """Have a lesson open by its key, in the session and in the address; for callbacks too."""
+    hold(LESSON, key)
+    write_address(LESSON, key)
 
 
 def show_lesson(lesson: Lesson) -> None:
@@ -116,24 +123,28 @@ def show_lesson(lesson: Lesson) -> None:
 
 def asked(lesson: Lesson) -> Brief | None:
     """Return the lesson's question and notes; None while they are computed elsewhere."""
-    if not lesson.slow:
-        return lesson.brief()
-    answer: Brief | None = panel(
-        submitted(work_brief, lesson.key, lesson.text, place="lesson"),
-        "Question",
-        key="lesson-brief",
+    answer: Brief | None = (
+        lesson.brief()
+        if not lesson.slow
+        else panel(
+            submitted(work_brief, lesson.key, lesson.text, place="lesson"),
+            "Question",
+            key="lesson-brief",
+        )
     )
     return answer
 
 
 def found_by(lesson: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """Return what the lesson shows; None while it is computed elsewhere."""
-    if not lesson.slow:
-        return lesson.reveal(settings)
-    answer: Reveal | None = panel(
-        submitted(work_reveal, lesson.key, lesson.text, dict(settings), place="lesson"),
-        "Planning",
-        key="lesson-reveal",
+    answer: Reveal | None = (
+        lesson.reveal(settings)
+        if not lesson.slow
+        else panel(
+            submitted(work_reveal, lesson.key, lesson.text, dict(settings), place="lesson"),
+            "Planning",
+            key="lesson-reveal",
+        )
     )
     return answer
 
@@ -158,18 +169,17 @@ def _predict(lesson: Lesson, question: Question) -> tuple[str | float | None, bo
 
 def _guess(question: Question, key: str) -> str | float | None:
     if not question.choices:
-        most = question.most
         number = st.number_input(
             f"Your answer, {question.unit}",
             0.0,
-            most,
+            question.most,
             None,
             key=key,
             bind=ADDRESS,
             format="%g",
             placeholder="a number, then Enter",
             width=380,
-            help=f"0 to {most:g} {question.unit}.",
+            help=f"0 to {question.most:g} {question.unit}.",
         )
         return None if number is None else float(number)
     picked: str | None = st.radio(
@@ -187,9 +197,11 @@ def _guess(question: Question, key: str) -> str | float | None:
 def _pin_output(reveal: Reveal) -> PinOutput:
     """Return the first table below the texts, and the pictures."""
     pictures = lesson_pictures(reveal.content)
-    if not reveal.tables:
-        return PinOutput("\n".join(reveal.texts), pictures=pictures)
-    return table_output(reveal.tables[0], pictures)
+    return (
+        PinOutput("\n".join(reveal.texts), pictures=pictures)
+        if not reveal.tables
+        else table_output(reveal.tables[0], pictures)
+    )
 
 
 def _forget(guess: str, show: str) -> None:
@@ -205,15 +217,24 @@ def _reveal(lesson: Lesson, question: Question, prediction: str | float | None) 
     if reveal is None:
         return
     if not lesson.text:  # a notebook has no folder of lessons
-        inputs = {"lesson": lesson.key, "settings": dict(settings)}
-        pin_button("lesson", lesson.title, inputs, key="lesson", output=lambda: _pin_output(reveal))
+        pin_button(
+            "lesson",
+            lesson.title,
+            {"lesson": lesson.key, "settings": dict(settings)},
+            key="lesson",
+            output=lambda: _pin_output(reveal),
+        )
     _pictures(lesson, reveal)
     for rows in reveal.tables:
         st.html(rows.to_html())
     control = stepped(lesson)
     if control is not None and control.stepped:
-        moved = [f"{lesson.key}.{control.key}"]
-        listen(KEYS, lambda name: pressed(lesson, name), moved, key="learn-keys")
+        listen(
+            KEYS,
+            lambda name: pressed(lesson, name),
+            [f"{lesson.key}.{control.key}"],
+            key="learn-keys",
+        )
     facts("Explain", kind="learn-step")
     facts(*reveal.texts, kind="learn-text")
     st.html(_formulas(reveal.formulas))
@@ -225,8 +246,7 @@ def _pictures(lesson: Lesson, reveal: Reveal) -> None:
     drawn = None if pictures else lesson_drawing(reveal.content, WIDTH, wall=False)
     if drawn is not None:
         drawing(lesson, drawn)
-    is_narrow = len(pictures) > 1
-    places = st.columns(len(pictures)) if is_narrow else [st.container() for _ in pictures]
+    places = st.columns(len(pictures)) if len(pictures) > 1 else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
         show_picture(picture, f"{lesson.key}-{number}", place)
 
@@ -260,17 +280,16 @@ def lesson_controls(lesson: Lesson, *, rows: bool = False) -> Mapping[str, Value
     settings: dict[str, Value] = dict(lesson.standard)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         for control in lesson.controls:
-            offered = control.offered(settings)
-            if control.stepped:
-                with st.container(
-                    horizontal=True,
-                    key=f"stepped-{lesson.key}-{control.key}",
-                    width="content",
-                    vertical_alignment="bottom",
-                ):
-                    settings[control.key] = _control(lesson, control, offered, row=rows)
-            else:
-                settings[control.key] = _control(lesson, control, offered, row=rows)
+            kind = "stepped" if control.stepped else "control"
+            with st.container(
+                horizontal=True,
+                key=f"{kind}-{lesson.key}-{control.key}",
+                width="content",
+                vertical_alignment="bottom",
+            ):
+                settings[control.key] = _control(
+                    lesson, control, control.offered(settings), row=rows
+                )
     return settings
 
 
@@ -324,11 +343,11 @@ def _control(
 
 def walk(lesson: Lesson, control: Control, by: int) -> None:
     """Move a control so many values on, for callbacks."""
-    said_by = {
-        control_of.key: widget_value(f"{lesson.key}.{control_of.key}", OneOf(control_of.values))
-        for control_of in lesson.controls
+    settings = {
+        other.key: value
+        for other in lesson.controls
+        if (value := widget_value(f"{lesson.key}.{other.key}", OneOf(other.values))) is not None
     }
-    settings = {key: value for key, value in said_by.items() if value is not None}
     offered = control.offered({**lesson.standard, **settings})
     now = settings.get(control.key, control.standard)
     here = offered.index(now) if now in offered else len(offered) - 1
@@ -349,27 +368,30 @@ def pressed(lesson: Lesson, name: str) -> None:
 
 
 def _formulas(formulas: tuple[FormulaTable, ...]) -> str:
-    parts = "".join(
-        f"<div><b>{html.escape(formula.name)}</b><code>{html.escape(formula.symbols)}</code>"
-        f"<code>{html.escape(formula.numbers)}</code><i>{html.escape(formula.source)}</i></div>"
-        for formula in formulas
+    return "".join(
+        (
+            '<div class="learn-formulas">',
+            *(
+                f"<div><b>{html.escape(formula.name)}</b><code>{html.escape(formula.symbols)}</code>"
+                f"<code>{html.escape(formula.numbers)}</code>"
+                f"<i>{html.escape(formula.source)}</i></div>"
+                for formula in formulas
+            ),
+            "</div>",
+        )
     )
-    return f'<div class="learn-formulas">{parts}</div>'
 
 
 def _teacher(lesson: Lesson, brief: Brief) -> None:
     notes = brief.notes
     with st.expander("Teacher's notes", key=f"notes-{lesson.key}"):
         facts(f"About {lesson.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
-        st.html(
-            Table(
-                "Typical wrong answers",
-                "",
-                [{"answer": m.answer, "what it overlooks": m.overlooks} for m in notes.mistakes],
-            ).to_html()
-        )
-        facts("Go on with", kind="learn-step")
-        facts(*notes.discuss, kind="learn-text")
+        mistakes = [{"answer": m.answer, "what it overlooks": m.overlooks} for m in notes.mistakes]
+        if mistakes:
+            st.html(Table("Typical wrong answers", "", mistakes).to_html())
+        if notes.discuss:
+            facts("Go on with", kind="learn-step")
+            facts(*notes.discuss, kind="learn-text")
 
 
 def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
@@ -381,8 +403,8 @@ def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
                 f"{label}: {lessons[place].short}" if exists else label,
                 key=f"learn-{label.lower()}",
                 disabled=not exists,
-                on_click=hold,
-                args=(LESSON, lessons[place].key if exists else ""),
+                on_click=open_lesson,
+                args=(lessons[place].key if exists else "",),
             )
 
 
@@ -397,17 +419,26 @@ def lessons() -> tuple[Lesson, ...]:
 def course_foot(shown: Lesson) -> None:
     """Below a lesson: a way to keep it, and the index of all."""
     index = offered()
-    minutes = sum(lesson.minutes for lesson in index.lessons)
-    with st.expander(f"All lessons: {len(index.lessons)}, {minutes} minutes", key="lesson-index"):
-        rows = [
-            {
-                "lesson": lesson.title,
-                "minutes": str(lesson.minutes),
-                "aims: afterwards people can": "; ".join(lesson.aims) or "–",
-            }
-            for lesson in index.lessons
-        ]
-        st.html(Table("Lessons in their order", "", rows).to_html())
+    with st.expander(
+        f"All lessons: {len(index.lessons)}, "
+        f"{sum(lesson.minutes for lesson in index.lessons)} minutes",
+        key="lesson-index",
+    ):
+        st.html(
+            Table(
+                "Lessons in their order",
+                "",
+                [
+                    {
+                        "lesson": lesson.key,
+                        "title": lesson.title,
+                        "minutes": str(lesson.minutes),
+                        "aims: afterwards people can": "; ".join(lesson.aims) or "–",
+                    }
+                    for lesson in index.lessons
+                ],
+            ).to_html()
+        )
         if index.troubles:
             facts("Files that are no lessons yet", kind="learn-step")
             facts(*(f"{name}: {reason}" for name, reason in index.troubles), kind="learn-text")
@@ -426,13 +457,9 @@ def _page(lesson: Lesson) -> str:
     # Without a place: a file is asked for outside of the session, which would count as gone.
     job = submitted(work_page, lesson.key, lesson.text, urgent=False)
     try:
-        page: str = job.result(PATIENCE_S).text
+        return str(job.result(PATIENCE_S).text)
     except InputError as error:
-        return _no_page(str(error))
+        reason = str(error)
     except (Late, Stopped, WorkerCrash):
-        return _no_page("It was not computed in time: write it with nest-studio lesson.")
-    return page
-
-
-def _no_page(reason: str) -> str:
+        reason = "It was not computed in time: write it with nest-studio lesson."
     return f'<!doctype html><meta charset="utf-8"><title>No lesson</title>{html.escape(reason)}'

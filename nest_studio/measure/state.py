@@ -5,10 +5,6 @@ store keeps it, so that a reload loses nothing. Under a name it is kept for ever
 server's store.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +12,7 @@ import streamlit as st
 
 from nest_core.api.measurements import MeasuredEntry, Measurements
 from nest_core.documents import InputError
+from nest_studio.components.show import told
 from nest_studio.jobs.tasks.measured import FitAnswer
 from nest_studio.session.own_stack import KEPT_AS
 from nest_studio.session.states import address, session_value, write_address
@@ -30,13 +27,11 @@ __all__ = [
     "follow_address",
     "in_page_words",
     "keep_as",
-    "kept_names",
     "leave_out",
     "open_kept",
     "rename_kept",
     "say_in_address",
     "start_anew",
-    "take_problem",
 ]
 
 FIRST_NAME = "my-cluster"
@@ -87,14 +82,11 @@ class MeasurePage:
         Under which the store has it.
     left_out : frozenset of str
         Names of entries that the person took out, though their files may still be at hand.
-    problem : str
-        What the last callback could not do.
     """
 
     document: dict[str, Any] | None = None
     key: str = ""
     left_out: frozenset[str] = frozenset()
-    problem: str = ""
 
     def put(self, measurements: Measurements) -> None:
         """Work on these from now on."""
@@ -113,7 +105,7 @@ def follow_address() -> None:
     if measure_page().document is None and key:
         state = recall(key) or {}
         if state.keys() == {"name", "entries"}:
-            with _problem():
+            with told(st.toast):
                 measure_page().put(Measurements.from_json(state))
 
 
@@ -147,20 +139,9 @@ def brought_again(names: set[str]) -> None:
     measure_page().left_out &= names
 
 
-def kept_names() -> tuple[str, ...]:
-    """Return names of the kept sets.
-
-    Raises
-    ------
-    InputError
-        If the store cannot be read.
-    """
-    return kept_measurements().names()
-
-
 def open_kept(name: str) -> None:
     """Work on a kept set; for callbacks."""
-    with _problem():
+    with told(st.toast):
         document = kept_measurements().open(name)
         if document is not None:
             measure_page().put(Measurements.from_json(document))
@@ -172,7 +153,7 @@ def start_anew() -> None:
 
 
 def keep_as(name: str, fit: FitAnswer, over: bool) -> None:
-    """Keep what the session works on under a name, with the stack fitted to it; for callbacks.
+    """Keep what the session works on under a name, with the stack fitted to it.
 
     Parameters
     ----------
@@ -181,22 +162,26 @@ def keep_as(name: str, fit: FitAnswer, over: bool) -> None:
         Its stack as a scenario's table and as a file; both empty where there is none.
     over : bool
         Whether it may take the place of one that has the name.
+
+    Raises
+    ------
+    InputError
+        If it cannot be kept under this name.
     """
-    with _problem():
-        measurements = Measurements(name.strip(), current().entries)
-        document = measurements.to_json() | {
-            "stack": {**fit.stack, "name": measurements.name} if fit.stack else None,
-            "toml": fit.toml,
-        }
-        kept_measurements().save(measurements.name, document, replace=over)
-        measure_page().put(measurements)
-        if st.session_state.get(KEPT_AS) is None and fit.stack:
-            st.session_state[KEPT_AS] = measurements.name
+    measurements = Measurements(name.strip(), current().entries)
+    document = measurements.to_json() | {
+        "stack": {**fit.stack, "name": measurements.name} if fit.stack else None,
+        "toml": fit.toml,
+    }
+    kept_measurements().save(measurements.name, document, replace=over)
+    measure_page().put(measurements)
+    if st.session_state.get(KEPT_AS) is None and fit.stack:
+        st.session_state[KEPT_AS] = measurements.name
 
 
 def rename_kept(name: str, to: str) -> None:
     """Give a kept set another name; for callbacks."""
-    with _problem():
+    with told(st.toast):
         document = kept_measurements().open(name)
         if document is None:
             return
@@ -213,20 +198,5 @@ def rename_kept(name: str, to: str) -> None:
 
 def delete_kept(name: str) -> None:
     """Delete a kept set; what the session works on stays. For callbacks."""
-    with _problem():
+    with told(st.toast):
         kept_measurements().delete(name)
-
-
-def take_problem() -> str:
-    """Return what the last callback could not do; once."""
-    problem, measure_page().problem = measure_page().problem, ""
-    return problem
-
-
-@contextmanager
-def _problem() -> Iterator[None]:
-    """Keep what is refused in this block for the next run; the block is left."""
-    try:
-        yield
-    except InputError as error:
-        measure_page().problem = str(error)

@@ -1,7 +1,5 @@
 """The parts of the Measurements page, from the top down."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -13,7 +11,7 @@ from nest_core.api.measurements import Measurements
 from nest_core.documents import InputError, as_markdown, grouped, preset_names
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_studio.components.show import download, facts, show_picture
+from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import Number, OneOf, settle
 from nest_studio.jobs.tasks.measured import (
     Beside,
@@ -32,14 +30,13 @@ from nest_studio.measure.state import (
     delete_kept,
     in_page_words,
     keep_as,
-    kept_names,
     leave_out,
-    measure_page,
     open_kept,
     rename_kept,
     start_anew,
 )
 from nest_studio.session.open_plan import open_plan
+from nest_studio.session.stored import kept_measurements
 
 __all__ = [
     "bring_controls",
@@ -161,7 +158,7 @@ def runs_part(measurements: Measurements) -> FitAnswer | None:
     if fit is None:
         return None
     if fit.runs.rows:
-        _show(fit.runs)
+        st.html(fit.runs.to_html())
     for name, reason in fit.skipped:
         st.warning(as_markdown(f"{name} is left out: {reason}"))
     logs = [entry.name for entry in measurements.entries if entry.kind == "nccl"]
@@ -202,7 +199,7 @@ def stack_part(fit: FitAnswer) -> None:
     if fit.errors is not None:
         show_picture(fit.errors, "measured-errors", errors_column)
     if fit.parameters is not None:
-        _show(fit.parameters, figures_column)
+        figures_column.html(fit.parameters.to_html())
 
 
 def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
@@ -219,7 +216,7 @@ def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
         return
     before, after = answers
     if before is not None and after is not None:
-        _show(moved_table(before, after))
+        st.html(moved_table(before, after).to_html())
 
 
 def _answer(scenario: Scenario, name: str) -> Answer | None:
@@ -259,7 +256,7 @@ def next_part(fit: FitAnswer, scenario: Scenario) -> None:
             return
         if choice is None:
             return
-        _show(choice.table)
+        st.html(choice.table.to_html())
         for reason in choice.refused:
             facts(f"Not run: {reason}", kind="nest-quiet")
         for name, content in choice.files.items():
@@ -277,7 +274,7 @@ def _shelf(measurements: Measurements) -> None:
     """Open, rename and delete kept sets."""
     with st.popover("Kept", type="tertiary", key="measure-shelf"):
         try:
-            names = kept_names()
+            names = kept_measurements().names()
         except InputError as error:
             st.error(as_markdown(error))
             return
@@ -305,10 +302,15 @@ def _keep(measurements: Measurements, fit: FitAnswer | None) -> None:
         st.button(
             "Keep under this name",
             key="measure-keep-do",
-            on_click=keep_as,
+            on_click=_keep_as,
             args=(name, fit, over),
             help="In this server's store: Plan offers its stack under this name.",
         )
+
+
+def _keep_as(name: str, fit: FitAnswer, over: bool) -> None:
+    with told(st.toast):
+        keep_as(name, fit, over)
 
 
 def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
@@ -325,11 +327,7 @@ def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
 def _use(scenario: Scenario, fit: FitAnswer) -> None:
     """Keep the stack under its name, and have the scenario planned under it."""
     name = current().name
-    keep_as(name, fit, over=True)
-    if not measure_page().problem:
+    with told(st.toast):
+        keep_as(name, fit, over=True)
         stack = {**(fit.stack or {}), "name": name}
         open_plan(Scenario(scenario.document, {**scenario.overrides, "stack": stack}))
-
-
-def _show(table: Table, place: Any = st) -> None:
-    place.html(table.to_html())

@@ -1,19 +1,18 @@
 """The button that pins what a page shows as a cell of a notebook."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown
+from nest_core.documents import InputError, as_markdown, plural
+from nest_core.documents.schema import in_labels
 from nest_core.report.notebook import PinOutput, new_notebook, pin_cells
 from nest_studio.paths import page_script
 from nest_studio.session.store import Conflict, SavedNotebook
 from nest_studio.session.stored import notebooks
 
-__all__ = ["cells_in_words", "last_used", "pin_button", "remember"]
+__all__ = ["last_used", "pin_button", "remember"]
 
 FIRST_NAME = "My notebook"
 """What the first notebook is called where nobody names it."""
@@ -34,11 +33,7 @@ def remember(name: str | None) -> None:
     st.session_state[_NAME] = name
 
 
-def cells_in_words(count: int) -> str:
-    """Return ``1 cell``, ``2 cells``."""
-    return "1 cell" if count == 1 else f"{count} cells"
-
-
+@st.fragment
 def pin_button(
     kind: str,
     title: str,
@@ -62,13 +57,6 @@ def pin_button(
     output : callable () -> PinOutput, optional
         What the page shows, called on the press; without it the cell is to be run in Jupyter.
     """
-    _popover(kind, title, dict(inputs), key, output)
-
-
-@st.fragment
-def _popover(
-    kind: str, title: str, inputs: dict[str, Any], key: str, output: _Output | None
-) -> None:
     box = st.popover(
         "Pin",
         type="tertiary",
@@ -90,7 +78,7 @@ def _popover(
         try:
             names = [entry.name for entry in notebooks().listed()]
         except InputError as error:
-            st.error(as_markdown(error))
+            st.error(as_markdown(in_labels(str(error))))
             return
         last = last_used()
         first = last if last in names else names[0] if names else FIRST_NAME
@@ -122,7 +110,7 @@ def _popover(
             "Pin to the notebook",
             on_click=_pin,
             key=f"pin-{key}-do",
-            args=(kind, title, inputs, key, output),
+            args=(kind, title, dict(inputs), key, output),
         )
 
 
@@ -134,11 +122,12 @@ def _pin(kind: str, title: str, inputs: dict[str, Any], key: str, output: _Outpu
     try:
         saved = _append(name, kind, chosen_title, note, inputs, output() if output else None)
     except InputError as error:
-        state[f"pinned-{key}"] = False, str(error)
+        state[f"pinned-{key}"] = False, in_labels(str(error))
         return
     state[f"pin-{key}-note"] = ""
-    count = cells_in_words(len(saved.notebook.cells))
-    state[f"pinned-{key}"] = True, f"Pinned to {saved.name}: {count}."
+    message = f"Pinned to {saved.name}: {plural(len(saved.notebook.cells), 'cell')}."
+    state[f"pinned-{key}"] = True, message
+    st.toast(as_markdown(message))  # also where the popover is shut by then
 
 
 def _append(name: str, *pin: Any) -> SavedNotebook:

@@ -4,8 +4,6 @@ Every button carries the notebook as its tab saw it. Where another tab has saved
 refuses it, which is said above the notebook as it is now.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +12,8 @@ from typing import Any
 import streamlit as st
 from nbformat import NotebookNode
 
-from nest_core.documents import InputError, as_markdown, decoded
+from nest_core.documents import InputError, as_markdown, decoded, plural
+from nest_core.documents.schema import in_labels
 from nest_core.report.notebook import cell_parts, pinned, read_notebook, write_notebook
 from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
 from nest_core.report.notebook.report import html_report
@@ -25,7 +24,7 @@ from nest_studio.compare.state import use_inputs
 from nest_studio.components.show import download, facts, local_time, told
 from nest_studio.explore.view import reopen, reopens
 from nest_studio.form.fields import upload
-from nest_studio.notebook.pins import cells_in_words, last_used, remember
+from nest_studio.notebook.pins import last_used, remember
 from nest_studio.session.open_plan import open_plan, unsaid
 from nest_studio.session.states import write_address
 from nest_studio.session.store import NotebookEntry, SavedNotebook
@@ -101,7 +100,7 @@ def shelf(
             on_change=lambda: open_notebook(st.session_state.get(_LIST)),
             format_func=as_markdown,
             captions=[
-                f"{cells_in_words(entry.count)}, {local_time(entry.changed)}" for entry in entries
+                f"{plural(entry.count, 'cell')}, {local_time(entry.changed)}" for entry in entries
             ],
             label_visibility="collapsed",
         )
@@ -130,8 +129,10 @@ def heading(saved: SavedNotebook) -> None:
     names_column, right = st.columns([2, 3], vertical_alignment="bottom")
     with names_column:
         facts(saved.name, kind="nest-scenario")
-        count = cells_in_words(len(saved.notebook.cells))
-        facts(f"Saved {local_time(saved.changed)}. {count}.", kind="nest-quiet")
+        facts(
+            f"Saved {local_time(saved.changed)}. {plural(len(saved.notebook.cells), 'cell')}.",
+            kind="nest-quiet",
+        )
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         file = re.sub(r"[^\w.-]+", "-", saved.name).strip("-") or "notebook"
         download(
@@ -264,8 +265,9 @@ def _edit(saved: SavedNotebook, change: Callable[[list[NotebookNode]], Any]) -> 
     cells = list(saved.notebook.cells)
     change(cells)
     with _refused():
-        notebook = NotebookNode({**saved.notebook, "cells": cells})
-        notebooks().save(saved.name, notebook, saved.revision)
+        notebooks().save(
+            saved.name, NotebookNode({**saved.notebook, "cells": cells}), saved.revision
+        )
 
 
 def _restore(saved: SavedNotebook, revision: int) -> None:
@@ -307,4 +309,4 @@ def _refused() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
+        st.session_state[_PROBLEM] = in_labels(str(error))

@@ -1,7 +1,5 @@
 """How sure a plan is, and a difference between two: draws, searched when a part is opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import streamlit as st
@@ -40,9 +38,9 @@ def sure_plan(answer: Answer, best: Report, scenario: Scenario) -> None:
         st.session_state[_SHOWN] = scenario, recommended
         values = answer.scenario
         is_same = recommended.report.plan == best.plan
-        which = "This plan is also the one" if is_same else "Another plan is"
         facts(
-            f"{which} expected to take least{'.' if is_same else ':'} {recommended.in_words}.",
+            ("This plan is also the one" if is_same else "Another plan is")
+            + f" expected to take least{'.' if is_same else ':'} {recommended.in_words}.",
             *([] if is_same else [_words(recommended.report, values)]),
         )
         facts(
@@ -103,9 +101,12 @@ def sure_difference(scenarios: Sequence[Scenario], candidates: Sequence[Candidat
             }
             for place, (name, recommended) in enumerate(every)
         ]
-        title = f"Beside {base_name}, draw by draw: what both share cancels"
         st.html(
-            Table(title, "The recommended plan of each; the same draws for all", rows).to_html()
+            Table(
+                f"Beside {base_name}, draw by draw: what both share cancels",
+                "The recommended plan of each; the same draws for all",
+                rows,
+            ).to_html()
         )
 
 

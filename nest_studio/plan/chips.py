@@ -4,8 +4,6 @@ An open chip has copies of fields of the form. A copy is set to what the form ha
 drawn, and hands on what a person makes of it, so there is one state and the address says it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +20,9 @@ from nest_studio.form.fabric import (
     fabric_fields,
     pick_fabric,
 )
-from nest_studio.form.fields import Number, OneOf, Widget, label_of, widget, widget_value
+from nest_studio.form.fields import Number, OneOf, Widget, hold, label_of, widget, widget_value
 from nest_studio.form.scenario import FORM, fit_device, fit_sequence
+from nest_studio.session.history import form_value
 
 __all__ = ["chips"]
 
@@ -32,12 +31,11 @@ def chips(scenario: ScenarioValues) -> None:
     """Draw model, devices, fabric with its ratio, and batch."""
     fabric = scenario.fabric
     accelerator = scenario.accelerator.name.split(" SXM")[0].split(" PCIe")[0]
-    tokens = f"{scenario.batch:,} × {scenario.sequence:,} tokens"
     for name, text, draw in (
         ("Model", as_markdown(scenario.model.name), _model),
         ("Devices", f"{fabric.devices:,} {as_markdown(accelerator)}", _devices),
         ("Fabric", as_markdown(fabric.arrangement()), _fabric),
-        ("Batch", tokens, _batch),
+        ("Batch", f"{scenario.batch:,} × {scenario.sequence:,} tokens", _batch),
     ):
         label, key = f":gray[:small[{name}]] {text}", f"chip-{name.lower()}"
         with st.popover(label, key=key, on_change="rerun") as chip:
@@ -51,14 +49,14 @@ def _model() -> None:
 
 def _devices() -> None:
     _copy("accelerator", "Accelerator", FORM["accelerator"], fit_device)
-    fields = fabric_fields(fabric_document(st.session_state["fabric"]))
+    fields = fabric_fields(fabric_document(form_value("fabric")))
     if DEVICES in fields:
         _copy(DEVICES, "Size, devices", fields[DEVICES], step=8)
 
 
 def _fabric() -> None:
     _copy("fabric", "Fabric", OneOf(fabric_choices()), pick_fabric)
-    fabric = fabric_document(st.session_state["fabric"])
+    fabric = fabric_document(form_value("fabric"))
     for ratio in ratio_parameters(fabric):
         _copy(ratio.key, label_of(ratio), fabric_fields(fabric)[ratio.key], step=0.5)
 
@@ -75,15 +73,14 @@ def _copy(
     key: str, label: str, takes: Widget, then: Callable[[], None] | None = None, **look: Any
 ) -> None:
     """Draw a copy of a field, which has what the form has."""
-    if key not in st.session_state:
+    if (value := form_value(key)) is None:  # a tier that the form has taken away
         return
-    copy = f"chip {key}"
-    st.session_state[copy] = st.session_state[key]
+    st.session_state[copy := f"chip {key}"] = value
     bounds = f"{takes.low:,g} to {takes.high:,g}. " if isinstance(takes, Number) else ""
     widget(
         copy,
         takes,
-        st.session_state[key],
+        value,
         label=as_markdown(label),
         bind=None,
         on_change=_hand_on,
@@ -94,9 +91,5 @@ def _copy(
 
 
 def _hand_on(key: str, takes: Widget, then: Callable[[], None] | None) -> None:
-    value = widget_value(f"chip {key}", takes)
-    if value is None:
-        return
-    st.session_state[key] = value
-    if then is not None:
-        then()
+    if (value := widget_value(f"chip {key}", takes)) is not None:
+        hold(key, value, then)

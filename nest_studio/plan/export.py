@@ -1,7 +1,5 @@
 """What a plan is taken along as: scenario, plan, command, files of frameworks and schedulers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial
@@ -10,10 +8,8 @@ import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.costs import Report
-from nest_core.documents.quoting import as_markdown
-from nest_core.documents.text import plain
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import file_stem
+from nest_core.documents import as_markdown, plain
+from nest_core.scenario import Scenario, file_stem
 from nest_studio.components.show import download, facts
 from nest_studio.jobs.tasks.exports import plan_exports, zipped
 from nest_studio.jobs.waiting import panel, submitted

@@ -3,8 +3,6 @@
 What no session asks for any more is given up; plans go before baselines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from concurrent.futures import wait
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from nest_core.planner import NamedPlans
 from nest_core.planner.baselines import Baseline
 from nest_core.scenario import Scenario, scenario_document
 from nest_studio.form.scenario import DEFAULT_SCENARIO
-from nest_studio.jobs.tasks.plans import Levelwise, PlanFabric, PlanPictures, levelwise_program
+from nest_studio.jobs.tasks.plans import Levelwise, levelwise_program
 from nest_studio.jobs.tasks.requests import best_plan, priced_baselines
 from nest_studio.jobs.waiting import WorkerJob, submitted, wait_a_moment
 from nest_studio.session.states import session_value
@@ -41,9 +39,7 @@ class PlanPage:
     Parameters
     ----------
     scenario : Scenario or None
-    baselines : tuple of Baseline
-    fabric : PlanFabric or None
-    pictures : PlanPictures or None
+        All else that is shown follows from it.
     ahead_of : Scenario or None
     ahead : tuple of (str, Plan)
         Plans that were ahead of ours for that scenario, by whose they are.
@@ -52,9 +48,6 @@ class PlanPage:
     """
 
     scenario: Scenario | None = None
-    baselines: tuple[Baseline, ...] = ()
-    fabric: PlanFabric | None = None
-    pictures: PlanPictures | None = None
     ahead_of: Scenario | None = None
     ahead: NamedPlans = ()
     again: WorkerJob | None = None
@@ -116,9 +109,17 @@ class OtherPlans:
 
     def __init__(self, scenario: Scenario, answer: Answer, *, wanted: bool = False) -> None:
         self._scenario = scenario
-        self._job = _baselines(scenario, "baselines" if wanted else "")
+        self._job = submitted(
+            priced_baselines, scenario, urgent=False, place="baselines" if wanted else ""
+        )
         self._program = (
-            _levelwise(scenario, answer.best, "level-wise program" if wanted else "")
+            submitted(
+                levelwise_program,
+                scenario,
+                answer.best,
+                urgent=False,
+                place="level-wise program" if wanted else "",
+            )
             if "nest" in scenario.values.baselines
             else None
         )
@@ -134,9 +135,13 @@ class OtherPlans:
         return [job for job in (self._job, self._program) if job is not None and not job.done()]
 
     @property
-    def is_program_there(self) -> bool:
-        """Return whether NEST's program has ended, or is not wanted."""
-        return self._program is None or self._program.done()
+    def awaited(self) -> list[str]:
+        """Return the keys of what has not ended."""
+        return [
+            name
+            for name in self._scenario.values.baselines
+            if (job := self._program if name == "nest" else self._job) and not job.done()
+        ]
 
     def priced(self) -> tuple[Baseline, ...] | None:
         """Return the baselines but NEST's program; None while they are priced."""
@@ -182,11 +187,3 @@ def _plan(
 ) -> WorkerJob:
     known_plans = (known,) if known else ()  # without, the job is that of everybody else
     return submitted(best_plan, scenario, *known_plans, place=place, edited=edited)
-
-
-def _baselines(scenario: Scenario, place: str = "") -> WorkerJob:
-    return submitted(priced_baselines, scenario, urgent=False, place=place)
-
-
-def _levelwise(scenario: Scenario, ours: Report | None, place: str = "") -> WorkerJob:
-    return submitted(levelwise_program, scenario, ours, urgent=False, place=place)

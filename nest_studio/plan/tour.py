@@ -5,13 +5,12 @@ answer moves down for it. Once it is over this studio's store remembers that, an
 again; the button brings it back.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import streamlit as st
 
 from nest_studio.components.show import facts
+from nest_studio.form.fields import hold
 from nest_studio.session.stored import is_kept, keep
 
 __all__ = ["tour", "tour_button"]
@@ -85,7 +84,7 @@ def tour() -> None:
             if last:
                 st.button("Done", key="tour-done", on_click=_end)
             else:
-                st.button("Next", key="tour-next", on_click=_go, args=(step + 1,))
+                st.button("Next", key="tour-next", on_click=hold, args=(STEP, step + 1))
                 st.button("Skip", type="tertiary", key="tour-skip", on_click=_end)
 
 
@@ -102,11 +101,7 @@ def tour_button() -> None:
 
 def _start() -> None:
     st.query_params.pop(PARAMETER, None)
-    _go(0)
-
-
-def _go(step: int) -> None:
-    st.session_state[STEP] = step
+    hold(STEP, 0)
 
 
 def _end() -> None:

@@ -1,7 +1,5 @@
 """The parts of the plan page, from the top down."""
 
-from __future__ import annotations
-
 import html
 from dataclasses import replace
 
@@ -11,12 +9,16 @@ from nest_core.api.answer import Answer
 from nest_core.costs.communication import IterationPart, lost
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.tables import mfu_convention
-from nest_core.documents.quoting import as_markdown
-from nest_core.documents.units import ceil_gib
+from nest_core.documents import as_markdown, capital, ceil_gib
 from nest_core.planner.baselines import NAMES, Baseline
-from nest_core.report.explain import training
-from nest_core.report.explain.summary import fullest
-from nest_core.report.explain.validity import calibration_in_words, overlap_in_words, rests_on
+from nest_core.report.explain import (
+    calibration_in_words,
+    fullest,
+    fullest_words,
+    overlap_in_words,
+    rests_on,
+    training,
+)
 from nest_core.report.figures.cards import (
     Reference,
     empty_card,
@@ -34,23 +36,17 @@ from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import facts
 from nest_studio.form.fields import hold, one_of
 from nest_studio.form.scenario import MEMORY, changes_in_words, pinned_title
-from nest_studio.jobs.tasks.plans import (
-    PlanFabric,
-    PlanPictures,
-    plan_fabric,
-    plan_parts,
-    plan_pictures,
-)
+from nest_studio.jobs.tasks.plans import plan_fabric, plan_parts
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.paths import page_script
 from nest_studio.plan.chips import chips
 from nest_studio.plan.export import export_popover
-from nest_studio.plan.state import OtherPlans, plan_page
+from nest_studio.plan.state import OtherPlans
 from nest_studio.server.rail import head
 from nest_studio.session.training_run import TrainingRun
 
-__all__ = ["Cards", "cards_of", "drawn_plan", "heading", "middle", "parts_of", "plan_line"]
+__all__ = ["Cards", "cards_of", "heading", "middle", "plan_line"]
 
 FABRIC = "plan-fabric"
 PAINTS = ("stage", "link load")
@@ -76,11 +72,10 @@ def heading(scenario: Scenario, answer: Answer) -> None:
     with box:
         if st.button("Compare", key="to-compare", help="Beside other fabrics and scenarios."):
             st.switch_page(page_script("compare"), query_params={})
-        inputs = {"document": scenario.document, "overrides": scenario.overrides}
         pin_button(
             "plan",
             pinned_title(scenario.title, scenario.overrides),
-            inputs,
+            {"document": scenario.document, "overrides": scenario.overrides},
             key="plan",
             output=lambda: output_of(
                 replace(answer, baselines=OtherPlans(scenario, answer).every())
@@ -125,9 +120,8 @@ def cards_of(
     estimate = training(scenario, best, run.tokens_of(scenario), interval)
     counted = mfu_convention(scenario.model).startswith("as Megatron")
     printed = _PRINTED.get(scenario.stack.framework, "") if counted else ""
-    number, stage = fullest(best)
     return (
-        throughput_card(estimate.tokens_per_s, interval, reference),
+        throughput_card(estimate.tokens_per_s, interval, reference, answer.result.certificate.room),
         training_card(estimate, scenario.fabric.devices, run.usd_per_hour, reference),
         mfu_card(
             best.mfu,
@@ -137,10 +131,10 @@ def cards_of(
             printed,
         ),
         memory_card(
-            stage.memory.total,
+            fullest(best)[1].memory.total,
             best.memory_limit_bytes,
             spread_of(scenario.stack.framework),
-            number + 1,
+            fullest_words(best),
         ),
     )
 
@@ -156,61 +150,68 @@ def _reference(
     return Reference(NAMES[run.reference], rate)
 
 
-def parts_of(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | None:
-    """One iteration, part by part; None without a plan, or while it is awaited."""
-    if answer.best is None:
-        return None
-    job = submitted(plan_parts, scenario, answer.best, place="parts")
-    with st.container(key="waiting-parts"):
-        parts: tuple[IterationPart, ...] | None = panel(
-            job, "Taking one iteration apart", key="parts"
-        )
-    return parts
-
-
 def plan_line(answer: Answer) -> None:
     """The plan as pills or why there is none, and what the answer rests on."""
     result, best = answer.result, answer.best
     if best is None:
-        st.error(as_markdown(f"{_sentence(result.reason)} {_sentence(answer.advice)}"))
+        st.error(
+            as_markdown(
+                " ".join(f"{capital(text)}." for text in (result.reason, answer.advice) if text)
+            )
+        )
         if result.needed_bytes:
             needed = ceil_gib(result.needed_bytes)
-            label = f"Set memory to {needed:,.1f} GiB"
-            st.button(label, on_click=hold, args=(MEMORY, needed))
+            st.button(f"Set memory to {needed:,.1f} GiB", on_click=hold, args=(MEMORY, needed))
     else:
-        st.html(plan_pills(best, answer.scenario.fabric.devices))
-    basis = rests_on(answer.validity_of(best) if best else None, result)
+        st.html(
+            plan_pills(best, answer.scenario.fabric.devices, is_proven=result.certificate.proven)
+        )
+    basis = " ".join(
+        [
+            rests_on(answer.validity_of(best) if best else None, result),
+            *answer.scenario.fabric.assumed,
+        ]
+    )
     if answer.scenario.stack.parameters:  # a stack of one's own
         basis += f" {calibration_in_words(answer.scenario)}"
     st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
-def middle(answer: Answer, scenario: Scenario, parts: tuple[IterationPart, ...] | None) -> None:
-    """The fabric with the plan on it, beside its cost matrix, and one iteration."""
+def middle(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | None:
+    """The fabric with the plan on it, beside its cost matrix, and one iteration, which is returned.
+
+    None without a plan, or while it is awaited.
+    """
     with st.container(key="middle"):
         wide, narrow = st.columns([832, 304], gap="medium")
     with wide:
         fabric_picture(answer, scenario)
-    if answer.best is not None and parts is not None:
-        with narrow:
+    if answer.best is None:
+        return None
+    with narrow:
+        job = submitted(plan_parts, scenario, answer.best, place="parts")
+        drawn = st.empty()
+        with st.container(key="waiting-parts"):
+            parts: tuple[IterationPart, ...] | None = panel(
+                job, "Taking one iteration apart", key="parts"
+            )
+        if parts is not None:
             hidden = overlap_in_words(answer.scenario.hidden, answer.scenario.accelerator)
-            st.html(iteration_part(parts, answer.best.iteration_s, hidden))
+            drawn.html(iteration_part(parts, answer.best.iteration_s, hidden))
+    return parts
 
 
 @st.fragment
 def fabric_picture(answer: Answer, scenario: Scenario) -> None:
     """The one place that draws the fabric with the plan on it."""
-    place = st.container(key="drawn-fabric")
+    place = st.container(key="drawn-fabric").empty()
     inputs = scenario, answer.best, is_busy(), shown_width(FABRIC)
     job = submitted(plan_fabric, *inputs, place="fabric")
     with st.container(key="waiting-fabric"):
-        picture: PlanFabric | None = panel(
-            job, "Drawing the fabric", key="fabric-picture", earlier=plan_page().fabric
-        )
+        picture = panel(job, "Drawing the fabric", key="fabric-picture")
     if picture is not None:
-        plan_page().fabric = picture
         with place:
-            show_fabric(picture.drawn, picture.matrix, picture.pointed, key=FABRIC)
+            show_fabric(picture, key=FABRIC)
     one_of(
         st,
         "Colour by",
@@ -226,23 +227,4 @@ def fabric_picture(answer: Answer, scenario: Scenario) -> None:
 
 def is_busy() -> bool:
     """Whether the load on links is asked for, before its field is drawn."""
-    paint = st.session_state.get("paint") or st.query_params.get("paint")
-    return paint == PAINTS[1]
-
-
-def drawn_plan(answer: Answer, scenario: Scenario, place: str) -> PlanPictures | None:
-    """A plan's pictures; the last ones while they are awaited, None where there are none.
-
-    ``place`` tells where on the page they are waited for.
-    """
-    job = submitted(plan_pictures, scenario, answer.best, is_busy(), place="pictures")
-    with st.container(key=f"waiting-pictures-{place}"):
-        pictures: PlanPictures | None = panel(
-            job, "Drawing the plan", key=f"pictures-{place}", earlier=plan_page().pictures
-        )
-    plan_page().pictures = pictures or plan_page().pictures
-    return pictures
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return PAINTS[1] == (st.session_state.get("paint") or st.query_params.get("paint"))

@@ -1,7 +1,5 @@
 """The section below a plan that says why: what binds it, what else there was, and your own plan."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,31 +9,36 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.costs.interval import Interval
+from nest_core.costs import Interval, Report
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.placement import RankMapping
-from nest_core.costs.price import Report
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import decoded
-from nest_core.documents.quoting import as_markdown
-from nest_core.documents.text import plain
-from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
-from nest_core.report.explain import OtherJob, difference, training, withheld
-from nest_core.report.explain.words import (
+from nest_core.documents import (
+    InputError,
+    as_markdown,
+    decoded,
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    plain,
+)
+from nest_core.report.explain import (
+    OtherJob,
     axes_table,
     binding_table,
+    difference,
     equation_table,
     head_room_table,
     memory_table,
     shadow_table,
     terms_table,
+    training,
     training_headline,
     why_line,
+    withheld,
 )
 from nest_core.report.notebook import table_output
 from nest_core.report.tables import Table
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import file_stem, scenario_title
+from nest_core.scenario import Scenario, file_stem, scenario_title
 from nest_core.workload.model_files import model_of, model_table
 from nest_studio.components.show import download, facts, headline_row
 from nest_studio.form.fields import upload
@@ -149,8 +152,9 @@ def _training(
     """Days to train as a headline, and the placement to take along."""
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:
-        estimate = training(answer.scenario, best, tokens, interval)
-        headline_row((training_headline(estimate),), spans=True)
+        headline_row(
+            (training_headline(training(answer.scenario, best, tokens, interval)),), spans=True
+        )
     with placement:
         facts(
             "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
@@ -181,8 +185,9 @@ def _rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
 
 
 def _placement_json(scenario: Scenario, best: Report) -> str:
-    rows = _rank_mapping(scenario, best).rows()
-    return json.dumps({"plan": plain(best.plan.to_json()), "placement": rows})
+    return json.dumps(
+        {"plan": plain(best.plan.to_json()), "placement": _rank_mapping(scenario, best).rows()}
+    )
 
 
 def _explanations(best: Report, scenario: Scenario) -> None:
@@ -199,12 +204,15 @@ def _explanations(best: Report, scenario: Scenario) -> None:
             )
             if result is not None:
                 table = part.drawn(result, best)
-                _show(table)
-                inputs = {"document": scenario.document, "overrides": scenario.overrides}
+                st.html(table.to_html())
                 pin_button(
                     "why",
                     table.title,
-                    {**inputs, "part": part.key},
+                    {
+                        "document": scenario.document,
+                        "overrides": scenario.overrides,
+                        "part": part.key,
+                    },
                     key=f"why-{part.key}",
                     output=partial(table_output, table),
                 )
@@ -268,8 +276,8 @@ def _mine(answer: Answer, scenario: Scenario) -> None:
             return
         terms = difference(best, report)
         first, second = st.columns(2, gap="medium")
-        _show(terms_table(terms), first)
-        _show(memory_table(terms, report.memory_limit_bytes), second)
+        first.html(terms_table(terms).to_html())
+        second.html(memory_table(terms, report.memory_limit_bytes).to_html())
 
 
 def _offer(error: OtherJob, scenario: Scenario) -> None:
@@ -313,7 +321,3 @@ def _verdict(report: Report) -> str:
         f"{humanise_seconds(report.iteration_s)} per iteration, "
         f"{humanise(report.samples_per_s)} sequences/s. {fits}"
     )
-
-
-def _show(found: Table, place: Any = st) -> None:
-    place.html(found.to_html())

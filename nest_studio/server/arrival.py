@@ -5,8 +5,6 @@ they do not take without a word: what then differs from the address was refused,
 its field is set to something else or the word dismissed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +17,7 @@ from nest_core.documents import InputError, as_markdown, look_again
 from nest_core.documents.schema import parameter
 from nest_studio.form.fields import hold
 from nest_studio.form.scenario import FORM
-from nest_studio.session.history import form_values
+from nest_studio.session.history import form_value, form_values
 
 __all__ = ["arrive", "refused", "say_refused"]
 
@@ -52,17 +50,15 @@ def arrive(page: Any) -> None:
         unread = {key: texts for key, texts in seeded.items() if key not in st.session_state}
         st.session_state[_PAGE] = page.title, {} if had_its_widgets else unread
         return
-    form = form_values() if seeded else {}
-    if "fabric" in form:  # of its preset: another page has another standard
-        seeded = {"fabric": (form["fabric"],), **seeded}
+    if seeded and "fabric" in form_values():  # of its preset: another page has another standard
+        seeded = {"fabric": (form_values()["fabric"],), **seeded}
     carried = {
         key: texts
         for key, texts in seeded.items()
         if key not in address and (key in FORM or key.startswith("fabric"))
     }
     st.session_state[_PAGE] = page.title, carried | address
-    values = {key: st.session_state.get(key, form.get(key)) for key in carried}
-    stated = {key: value for key, value in values.items() if value is not None}
+    stated = {key: value for key in carried if (value := form_value(key)) is not None}
     st.session_state.update(stated)
     if carried.keys() - stated.keys():  # which only an address tells to widgets
         st.switch_page(page, query_params=carried | address)
@@ -100,11 +96,13 @@ def say_refused(place: Any) -> None:
     if arrived := st.session_state[_ASKED]:
         st.session_state[_ASKED] = {}
         address = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
-        st.session_state[_REFUSED] = refused(arrived, address, st.session_state.to_dict())
+        st.session_state[_REFUSED] = refused(
+            arrived, address, {**form_values(), **st.session_state.to_dict()}
+        )
     sentences = {
         key: entry
         for key, entry in st.session_state.get(_REFUSED, {}).items()
-        if st.session_state.get(key) == entry[0]
+        if form_value(key) == entry[0]
     }
     st.session_state[_REFUSED] = sentences
     if sentences:

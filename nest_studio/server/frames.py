@@ -4,9 +4,12 @@ Streamlit keeps what a message says of widgets until a page asks for it, and bel
 value of another type than its widget's, or one that the widget cannot read, would fail there, in
 this run and in every later one of its session, and write a traceback each time.
 
-Here are the studio's two uses of what Streamlit keeps to itself: `BackMsg`, because a kind of
-message can only be told by reading it, and `WStates`, because a widget's value is read before any
-code of a page sees it. `tests/studio/test_private_streamlit.py` fails when either changes.
+Nor may a part of a page run once another page was asked for: Streamlit would run it after that
+page, and the browser, told of a page that it has left, would empty the one that it shows for good.
+
+Here are the studio's uses of what Streamlit keeps to itself: `BackMsg` and `ForwardMsg`, because
+what a message says can only be told by reading it, and `WStates`, because a widget's value is read
+before any code of a page sees it. `tests/studio/test_private_streamlit.py` fails when one changes.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.state.session_state import Serialized, WStates
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ _LOG = logging.getLogger(__name__)
 
 LONGEST = 25_000_000
 """Streamlit closes the sockets of longer ones itself."""
+LONGEST_NAVIGATION = 20_000
+"""Bytes of a message that says which page is shown, with the names of all pages: a few hundred."""
 SOCKET_HEADER = "x-nest-studio-socket"
 """What a script reads in ``st.context.headers``: the number of its session's web socket."""
 OPEN_SOCKETS: set[str] = set()
@@ -64,18 +70,35 @@ class Frames:
             await self._app(scope, receive, send)
             return
 
+        page = ""  # what the browser shows, or has asked for last
+
         async def receive_message() -> Message:
+            nonlocal page
             while True:
                 message = await receive()
-                if message["type"] != "websocket.receive" or _is_message(message.get("bytes")):
+                if message["type"] != "websocket.receive":
                     return message
+                if (read := _message(message.get("bytes"))) is None:
+                    continue
+                request = read.rerun_script
+                if not request.fragment_id:
+                    page = request.page_script_hash or page
+                if request.page_script_hash in ("", page):
+                    return message
+
+        async def send_message(message: Message) -> None:
+            nonlocal page
+            frame = message.get("bytes") or b""
+            if 0 < len(frame) < LONGEST_NAVIGATION:
+                page = ForwardMsg.FromString(frame).navigation.page_script_hash or page
+            await send(message)
 
         name, number = SOCKET_HEADER.encode(), str(next(_numbers))
         headers = [pair for pair in scope["headers"] if pair[0] != name]
         OPEN_SOCKETS.add(number)
         try:
             numbered = {**scope, "headers": [*headers, (name, number.encode())]}
-            await self._app(numbered, receive_message, send)
+            await self._app(numbered, receive_message, send_message)
         finally:
             OPEN_SOCKETS.discard(number)
 
@@ -105,16 +128,16 @@ def believe_only_what_fits() -> None:
     WStates.__getitem__ = fitting  # type: ignore[method-assign]
 
 
-def _is_message(frame: bytes | None) -> bool:
-    """Return whether a frame, None for one of text, is a message as browsers send them."""
+def _message(frame: bytes | None) -> BackMsg | None:
+    """Return what a frame, None for one of text, says; None where no browser sends its like."""
     if frame is None:
-        return False
+        return None
     if len(frame) > LONGEST:
-        return True
+        return BackMsg()
     try:
         message = BackMsg.FromString(frame)
     except DecodeError:
-        return False
+        return None
     states = message.rerun_script.widget_states.widgets
     passed = message.WhichOneof("type") in PASSED
-    return passed and all(state.id.startswith(WIDGETS) for state in states)
+    return message if passed and all(state.id.startswith(WIDGETS) for state in states) else None

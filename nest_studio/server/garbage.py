@@ -1,7 +1,5 @@
 """When a server collects garbage: seldom, and never what is there to stay."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable

@@ -96,7 +96,9 @@ class Names:
             browser to ask for that very address.
         """
         target = _origin(self.scheme, hosts[0]) if len(hosts) == 1 else None
-        allowed = {*_LOOPBACK, *self.hosts, *(host for _, host, _ in self.public), _plain(reached)}
+        # A socket of both versions tells an address of the fourth as one of the sixth.
+        here = reached.lower().removeprefix("::ffff:")
+        allowed = {*_LOOPBACK, *self.hosts, *(host for _, host, _ in self.public), here}
         if target is None or target[1] not in allowed:
             return (
                 "This server does not answer to that host name: "
@@ -230,11 +232,6 @@ def _origin(scheme: str, host: str) -> Origin | None:
     name = match[1].lower().strip("[]").rstrip(".")
     port = int(match[2]) if match[2] else _PORTS[scheme]
     return (scheme, name, port) if name and port < 65536 else None
-
-
-def _plain(address: str) -> str:
-    """An address of the fourth version as such, where a socket of both tells it as a sixth."""
-    return address.lower().removeprefix("::ffff:")
 
 
 async def _refuse(sentence: str, scope: Scope, receive: Receive, send: Send) -> None:

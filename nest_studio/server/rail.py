@@ -4,8 +4,6 @@ Pages are data, so that one more is one more line. The rail, the one style sheet
 the browser's title are drawn by ``app.py`` before a page; `presenting` hides all of it.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping
 from functools import cache
@@ -65,8 +63,7 @@ def present(on: bool) -> None:
 
 def presenting() -> bool:
     """Whether a page stands alone, as at a projector: asked for in the address or by `present`."""
-    in_address = st.query_params.get(PRESENT) == "on"
-    return bool(st.session_state.get(PRESENT, in_address))
+    return bool(st.session_state.get(PRESENT, st.query_params.get(PRESENT) == "on"))
 
 
 @cache

@@ -5,8 +5,6 @@ server would import them from several ends at once, and then one finds a half-ma
 for another that waits for it.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 
@@ -34,8 +32,9 @@ _LATE = (
 def import_everything() -> None:
     """Import the packages of the studio and what they use late; takes seconds, once."""
     for package in _PACKAGES:
-        folders = importlib.import_module(package).__path__
-        for module in pkgutil.walk_packages(folders, f"{package}."):
+        for module in pkgutil.walk_packages(
+            importlib.import_module(package).__path__, f"{package}."
+        ):
             if not module.name.startswith(_NOT_SERVED):
                 importlib.import_module(module.name)
     for name in _LATE:

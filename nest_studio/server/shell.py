@@ -4,13 +4,12 @@ of a defect.
 Streamlit's settings are read when the server starts: the application is made before it has them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import streamlit as st
 import typer
@@ -21,7 +20,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nest_core.documents import InputError, as_markdown
-from nest_studio.jobs.tasks.requests import import_tasks
+from nest_core.scenario import Scenario, scenario_document
+from nest_studio.form.scenario import DEFAULT_SCENARIO
+from nest_studio.jobs.tasks.requests import warm_up
 from nest_studio.jobs.waiting import job_queue
 from nest_studio.server.frames import Frames, believe_only_what_fits
 from nest_studio.server.guard import (
@@ -71,7 +72,7 @@ async def serving(_: object) -> AsyncGenerator[None]:
     """Make ready for visitors, and open the person's browser, unless told to open none."""
     import_everything()
     believe_only_what_fits()
-    job_queue().start(import_tasks)
+    job_queue().start(partial(warm_up, Scenario(scenario_document(DEFAULT_SCENARIO)[0])))
     address, port = _address(), int(st.get_option("server.port"))
     if beyond_this_machine(address):
         print(

@@ -5,8 +5,6 @@ started it has to look at what it holds. psutil is imported where it is used, be
 commands need it.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

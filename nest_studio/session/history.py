@@ -13,6 +13,7 @@ from nest_studio.session.states import session_value
 __all__ = [
     "STEPS",
     "History",
+    "form_value",
     "form_values",
     "history_buttons",
     "remember_step",
@@ -46,15 +47,19 @@ class History(Generic[T]):
 
     def undone(self) -> History[T]:
         """Return the history one step before; itself at the first."""
-        if not self.past:
-            return self
-        return History(self.past[-1], self.past[:-1], (self.present, *self.future))
+        return (
+            History(self.past[-1], self.past[:-1], (self.present, *self.future))
+            if self.past
+            else self
+        )
 
     def redone(self) -> History[T]:
         """Return the history after the step that was taken back last; itself where none was."""
-        if not self.future:
-            return self
-        return History(self.future[0], (*self.past, self.present), self.future[1:])
+        return (
+            History(self.future[0], (*self.past, self.present), self.future[1:])
+            if self.future
+            else self
+        )
 
 
 Step = Mapping[str, Any]
@@ -62,18 +67,15 @@ Step = Mapping[str, Any]
 
 @dataclass
 class FormSteps:
-    """The history of a session's form; None before it was drawn."""
+    """The history of a session's form; of no values before it was drawn."""
 
-    history: History[Step] | None = None
+    history: History[Step] = History({})
 
 
-def remember_step(keys: Iterable[str]) -> None:
-    """Note what the widgets of these keys have; the last thing that a form does."""
+def remember_step(fields: Step, others: Iterable[str]) -> None:
+    """Note what a form's fields have, and widgets beside them by key; the last thing it does."""
     steps = session_value(FormSteps)
-    now = {key: st.session_state[key] for key in keys if key in st.session_state}
-    if steps.history is None:
-        steps.history = History(now)
-        return
+    now = {key: st.session_state[key] for key in others if key in st.session_state} | dict(fields)
     before = steps.history.present
     if any(now[key] != before[key] for key in now.keys() & before.keys()):
         steps.history = steps.history.changed(now)
@@ -83,13 +85,17 @@ def remember_step(keys: Iterable[str]) -> None:
 
 def form_values() -> Step:
     """Return what the form's widgets had when it was last drawn; empty before."""
-    history = session_value(FormSteps).history
-    return history.present if history else {}
+    return session_value(FormSteps).history.present
+
+
+def form_value(key: str) -> Any:
+    """Return what a widget has; what its form remembers where it is folded away, else None."""
+    return st.session_state.get(key, form_values().get(key))
 
 
 def history_buttons(reset: Callable[[], None]) -> None:
     """Draw undo, redo and reset side by side; ``reset`` sets the form to its preset."""
-    history = session_value(FormSteps).history or History[Step]({})
+    history = session_value(FormSteps).history
     buttons = (
         ("Undo", "Alt+Z", history.undone(), "Take the last change of this form back."),
         ("Redo", "Alt+Y", history.redone(), "Make it again."),

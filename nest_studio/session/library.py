@@ -4,8 +4,6 @@ Opening a fabric makes it the person's own (`nest_studio.session.own_fabric`), w
 undo; it is changed in the library only when it is saved there again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -4,8 +4,6 @@ Points of Explore, scenarios of Compare and cells of notebooks all come this way
 a question, to Explore. A callback sets the form, and the page's run after it goes there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -151,9 +149,11 @@ def _shown(key: str, value: Any) -> tuple[Any] | None:
 
 def _limit(key: str, value: Any) -> tuple[Any] | None:
     """Return the upper end of a range of degrees that the form has no words for."""
-    if key in DEGREES and isinstance(value, Mapping):
-        return FORM[key].shown({"max": value.get("max")})
-    return None
+    return (
+        FORM[key].shown({"max": value.get("max")})
+        if key in DEGREES and isinstance(value, Mapping)
+        else None
+    )
 
 
 def _fabric(scenario: Scenario, called: str) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
@@ -166,7 +166,8 @@ def _fabric(scenario: Scenario, called: str) -> tuple[str, dict[str, Any], dict[
         fields, widgets = fabric_fields(document), dict[str, Any]()
         for key, value in overrides.items():
             words = fields[key].shown(value) if key in fields else None
-            if words and _in_half_steps(words[0]):
+            # Of ratios a slider reaches half steps alone.
+            if words and (not isinstance(words[0], float) or (2 * words[0]).is_integer()):
                 (widgets[key],) = words
             elif key.startswith("fabric."):
                 break
@@ -175,11 +176,6 @@ def _fabric(scenario: Scenario, called: str) -> tuple[str, dict[str, Any], dict[
     table = _stated({"schema": 1, "name": "inline", **scenario.fabric_table})
     title = fabric_title(build_fabric(checked(FabricFile, table)))
     return OWN, {}, {**table, "name": ", ".join(filter(None, [title, called]))[:LONGEST_NAME]}
-
-
-def _in_half_steps(value: Any) -> bool:
-    """Return whether a ratio is one that a slider reaches; so is all else."""
-    return not isinstance(value, float) or (2 * value).is_integer()
 
 
 def _sound(table: Table) -> dict[str, Any]:

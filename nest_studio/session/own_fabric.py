@@ -10,8 +10,6 @@ was sent. While another fabric is shown the key stands aside there: an address n
 the screen and no other, on the way back through a browser's history too.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -175,11 +173,13 @@ def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document without what changes no cost: moving an element computes nothing."""
     if not is_drawing(document):
         return dict(document)
-    elements = [
-        {key: value for key, value in element.items() if key not in ("x", "y")}
-        for element in document.get("element", ())
-    ]
-    return {**document, "element": elements}
+    return {
+        **document,
+        "element": [
+            {key: value for key, value in element.items() if key not in ("x", "y")}
+            for element in document.get("element", ())
+        ],
+    }
 
 
 def _within_bounds(past: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -188,5 +188,4 @@ def _within_bounds(past: tuple[Step, ...]) -> tuple[Step, ...]:
         len(document.get("element", ())) + len(document.get("link", ()))
         for document, _ in reversed(past)
     )
-    count = sum(total <= ROWS for total in rows)
-    return past[-max(count, 1) :]
+    return past[-max(sum(total <= ROWS for total in rows), 1) :]

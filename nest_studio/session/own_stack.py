@@ -1,7 +1,5 @@
 """A software stack of one's own in the form: fitted on Measurements, kept by name in the store."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,8 +29,7 @@ def own_stack(name: object = None) -> dict[str, Any] | None:
     if not isinstance(name, str):
         return None
     try:
-        document = kept_measurements().open(name) or {}
-        stack = document.get("stack")
+        stack = (kept_measurements().open(name) or {}).get("stack")
         if not isinstance(stack, dict):
             return None
         stack_of_table(checked(StackFile, stack))

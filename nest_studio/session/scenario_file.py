@@ -1,7 +1,5 @@
 """A request as the scenario file that asks for the same."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """State that lasts as long as a session: typed values, and texts of the address."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import streamlit as st

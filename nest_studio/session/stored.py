@@ -1,7 +1,5 @@
 """The store of this server: notebooks and fabrics by name, long states that addresses carry."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any

@@ -3,8 +3,6 @@
 None of it changes the plan, so it is no part of a scenario; the address keeps it beside one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

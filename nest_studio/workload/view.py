@@ -1,7 +1,5 @@
 """The parts of the workload page: its form, what it asks of the core, and the answer."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import asdict
@@ -115,15 +113,14 @@ INKS = {"light": "#1B1F24", "dark": "#E4E7EA"}
 KINDS = {words: kind for kind, words in LAYER_WORDS.items()}
 
 
-def _content(request: LayerRequest) -> str:
-    """Return the text that stands for a request; another one once a preset has changed."""
-    return json.dumps([asdict(request), edition()], sort_keys=True)
-
-
 _cached = st.cache_resource(
     max_entries=KEPT,
     show_spinner=False,
-    hash_funcs={LayerRequest: _content, Scenario: attrgetter("key")},
+    hash_funcs={
+        # Another one once a preset has changed.
+        LayerRequest: lambda request: json.dumps([asdict(request), edition()], sort_keys=True),
+        Scenario: attrgetter("key"),
+    },
 )
 
 
@@ -181,11 +178,9 @@ def layer_form() -> LayerRequest:
     """Draw the form and return the layer and the strategy that it asks for."""
     _start_from_plan()
     st.subheader("Layer")
-    has_own = follow_own_model()
-    names = (*preset_names("models"), *((OWN_MODEL,) if has_own else ()))
     picked = widget(
         "layer.model",
-        OneOf(names),
+        OneOf((*preset_names("models"), *((OWN_MODEL,) if follow_own_model() else ()))),
         STANDARD["layer.model"],
         label="Model",
         on_change=_fit_model,
@@ -341,8 +336,9 @@ def heading(request: LayerRequest) -> None:
         facts(title, kind="nest-scenario")
         facts(line, kind="nest-quiet")
     with pin_column:
-        output = partial(_pin_output, request)
-        pin_button("layer", title, asdict(request), key="layer", output=output)
+        pin_button(
+            "layer", title, asdict(request), key="layer", output=partial(_pin_output, request)
+        )
 
 
 def _pin_output(request: LayerRequest) -> PinOutput:

@@ -42,7 +42,7 @@ def test_an_unknown_name_says_which_there_are():
 REASONS = [
     (
         "gpt3-175b-64-h100",
-        "needs .* per device.*, .* more than the .* that fit into 3.00 GiB with 95% certainty",
+        "needs .* per device.*, .* more than the .* that fit into 3.00 GiB with 95 % certainty",
         ("manual", "mcmc", "alpa_e"),
     ),
     ("llama2-7b-64-h100", "no plan fits into memory", ("phaze", "mist")),

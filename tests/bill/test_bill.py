@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -237,8 +238,41 @@ def test_a_drawing_without_nics_says_that_nodes_are_billed_too():
     devices = tuple(Element(f"gpu{i}", "device") for i in range(2))
     link_map = tuple(Link(f"gpu{i}", "nv", 450e9) for i in range(2))
     found = billed(GraphFabric("g", (*devices, *boxes), (*link_map, Link("nv", "leaf", 50e9))))
-    assert [total.role for total in found.switches] == ["tier 1", "leaf"]
+    assert [total.role for total in found.switches] == ["leaf"], "an NVSwitch is no network switch"
+    (inner,) = (line for line in found.lines if line.part == "scale-up switch")
+    assert (inner.count, inner.price_usd.typical) == (1, 0.0)
     assert any("The drawing has no NICs" in check for check in found.checks)
+
+
+def test_what_is_owned_costs_nothing_and_draws_power():
+    """Forty switches of one kind, ten there already: they are taken tier by tier."""
+    fabric = clos(1024, 64, 2)
+    full = billed(fabric)
+    assert switches(full) == [32, 16]
+    found = load_prices("2026", ("switch.0.owned=40", "nic.0.owned=100"))
+    assert (found.switch[0].name, found.nic[0].rate_Gbps) == ("QM9700", 400.0)
+    found = bill(fabric, found)
+    assert switches(found) == [32, 16]
+    lines = {(line.part, line.place): line for line in found.lines}
+    leaf, spine, cards = (
+        lines[key] for key in (("switch", "leaf"), ("switch", "spine"), ("nic", "node"))
+    )
+    assert (leaf.owned, leaf.price_usd.typical) == (32, 0.0)
+    assert (spine.owned, spine.price_usd.typical) == (8, 8 * 38_000)
+    assert (cards.count, cards.owned, cards.price_usd.typical) == (1024, 100, 924 * 1750)
+    assert spine.unit_usd.typical == 38_000
+    assert spine.source.endswith("; 8 of 16 are owned already")
+    saved = full.price_usd.typical - found.price_usd.typical
+    assert saved == pytest.approx(40 * 38_000 + 100 * 1750)
+    assert found.power_W == full.power_W
+
+
+def test_used_parts_have_a_price_of_their_own():
+    used = '{typical=9000,kind="second-hand",date="2026-11",source="a broker"}'
+    found = bill(clos(1024, 64, 2), load_prices("2026", (f"switch.0.price_usd={used}",)))
+    (leaf,) = (line for line in found.lines if line.place == "leaf" and line.part == "switch")
+    assert leaf.price_usd.typical == 32 * 9000
+    assert leaf.source == "second-hand, 2026-11: a broker"
 
 
 def test_a_hierarchy_has_cables_for_what_climbs():
@@ -320,6 +354,23 @@ def test_the_bill_follows_oversubscription(kind, ratio):
     full = billed(clos(1024, 64, 2, 1.0, kind=kind))
     assert found.price_usd.typical <= full.price_usd.typical
     assert found.switches[0].free == 32 * (32 - int(32 / ratio))
+
+
+@pytest.mark.parametrize(
+    ("spread", "spines", "words"),
+    [
+        ("even", 11, 'buy evenness: .* take 11 spine .* of 6 would do: clos.spread = "fewest"'),
+        ("fewest", 6, "6 spine switches are the fewest .* 1 or 2 .* at worst.* take 11, .* more"),
+    ],
+)
+def test_the_price_of_evenness_is_said(spread, spines, words):
+    """32 leaves of 11 uplinks: evenly on 11 spines; the ports of six would do."""
+    found = billed(clos(1024, 64, 2, 3.0, spread=spread))
+    assert switches(found) == [32, spines]
+    (check,) = found.checks
+    assert re.search(words, check)
+    assert f"${5 * 38_000 / 1e3:.0f} k" in check
+    assert not billed(clos(1024, 64, 2, 2.0, spread=spread)).checks
 
 
 def test_cheapest_cabling_costs_less_and_counts_transceivers_of_fibres_only():

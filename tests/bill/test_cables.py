@@ -32,6 +32,23 @@ FABRICS: dict[str, Fabric] = {
     "failed": clos(
         512, 32, 3, missing=("leaf 3", "spine 1", "core 2", *(f"node {n}" for n in range(6, 10)))
     ),
+    "dealt": clos(240, 16, 3, kind="rail_optimised", devices_per_node=6, nics_per_node=6),
+    "dealt and failed": clos(
+        240,
+        16,
+        3,
+        kind="rail_optimised",
+        devices_per_node=6,
+        nics_per_node=6,
+        missing=("leaf 7", "spine 3", "spine 14", "core 1"),
+    ),
+    "fast uplinks": clos(512, 64, 2, spine_link_Bps=100e9),
+    "fast uplinks of odd leaves": clos(
+        60, 32, 2, 2.0, devices_per_node=3, nics_per_node=3, spine_link_Bps=200e9
+    ),
+    "fast cores": clos(512, 32, 3, 1.0, 2.0, core_link_Bps=100e9, missing=("spine 1",)),
+    "faster and slower": clos(512, 64, 3, spine_link_Bps=200e9, core_link_Bps=100e9),
+    "dealt in two tiers": clos(1000, 64, 2, 3.0, spread="fewest", missing=("spine 2",)),
     "dragonfly": Dragonfly("dragonfly", 4, 2, 2, 25e9, 12.5e9, 1e-6),
     "few groups": Dragonfly("few", 4, 2, 2, 25e9, 12.5e9, 1e-6, groups=3),
     "dragonfly of several NICs": Dragonfly(
@@ -89,7 +106,18 @@ def test_each_port_is_used_once(name):
     assert set(ends.values()) == {1}
 
 
-@pytest.mark.parametrize("name", ["leaf-spine", "rails", "few groups", "dragonfly"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leaf-spine",
+        "rails",
+        "dealt",
+        "few groups",
+        "dragonfly",
+        "fast uplinks",
+        "faster and slower",
+    ],
+)
 def test_cables_join_what_the_link_graph_joins(name):
     """As many between the same groups of switches, which the graph draws as one with a count."""
     fabric = FABRICS[name]
@@ -129,6 +157,18 @@ def test_a_failed_switch_takes_its_cables_and_no_others():
     left = {(row.a, row.a_port): row for row in cable_schedule(lacking, PRICES).cables}
     gone = {"spine 1", "core 2"}
     assert left == {key: row for key, row in whole.items() if not {row.a, row.b} & gone}
+
+
+def test_dealt_uplinks_differ_by_one_and_fill_every_spine_alike():
+    """Six leaves of eight uplinks on six spines of eight ports down; even ones would take eight."""
+    fabric = FABRICS["dealt"]
+    assert fabric.switch_counts() == {"leaf": 30, "spine": 30, "core": 15}
+    rows = [row for row in cable_schedule(fabric, PRICES).cables if row.tier == "spine"]
+    pairs = Counter((row.a, row.b) for row in rows)
+    assert len(pairs) == 5 * 6 * 6
+    assert set(pairs.values()) == {1, 2}
+    assert set(Counter(row.a for row in rows).values()) == {8}
+    assert set(Counter(row.b for row in rows).values()) == {8}
 
 
 def test_a_three_tier_clos_is_connected():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,9 +13,11 @@ from clos_specs import clos
 from nest_core.bill.bill import bill
 from nest_core.bill.cabling import choose
 from nest_core.bill.counts import clos_parts, dragonfly_parts
+from nest_core.bill.counts_drawn import graph_parts
 from nest_core.bill.inventory import Hall, LinkCount, node_hall
+from nest_core.bill.ownership import owned
 from nest_core.bill.prices import Prices, load_prices
-from nest_core.fabric import Clos, Dragonfly
+from nest_core.fabric import Clos, Dragonfly, Element, GraphFabric, Link
 from nest_core.scenario import load_fabric
 
 
@@ -42,6 +45,55 @@ def test_power_and_height_bound_a_rack(settings, per_rack):
     assert found.per_rack == per_rack
     assert found.racks == -(-64 // per_rack)
     assert found.rack_power_kW == pytest.approx(per_rack * found.node_power_kW.typical)
+
+
+def racked(groups: list[str]) -> GraphFabric:
+    """Nodes of two devices and a NIC under one leaf, in groups of the drawing."""
+    elements, links = [Element("leaf", "switch")], []
+    for node, group in enumerate(groups):
+        ids = [f"gpu{node}-{slot}" for slot in range(2)]
+        elements += [Element(name, "device", group=f"{group}node {node}") for name in ids]
+        elements.append(Element(f"nic{node}", "nic", group=f"{group}node {node}"))
+        links += [Link(name, f"nic{node}", 50e9) for name in ids]
+        links += [Link(f"nic{node}", "leaf", 50e9)]
+    return GraphFabric("drawn", tuple(elements), tuple(links))
+
+
+def test_racks_are_those_of_the_file():
+    """Racks were counted four nodes to one, whatever the file called a rack."""
+    lists = prices()
+    drawn = racked(["row 1/rack 7/", "row 1/rack 9/", "row 1/rack 7/", "row 2/rack 7/"])
+    found = bill(drawn, lists)
+    assert (found.racks, found.nodes_per_rack) == (3, 2)
+    assert graph_parts(drawn, lists).hall.rack_of(np.arange(4)).tolist() == [0, 1, 0, 2]
+    assert bill(racked(["", "rack 9/", "rack 7/"]), lists).racks == 1, "one node has none"
+    unequal = bill(load_fabric("unequal-racks-88"), lists)
+    assert (unequal.racks, unequal.nodes_per_rack) == (3, 4)
+    meta = bill(load_fabric("meta-3tier-7to1"), lists)
+    assert (meta.racks, meta.nodes_per_rack) == (1536, 2)
+    pairs = bill(clos(256, 64, 2, nodes_per_rack=2), lists)
+    assert (pairs.racks, pairs.nodes_per_rack) == (16, 2)
+    by_hand = bill(clos(256, 64, 2, nodes_per_rack=2), prices("floor.nodes_per_rack=8"))
+    assert (by_hand.racks, by_hand.nodes_per_rack) == (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "devices", "accelerator", "each_kW"),
+    [
+        (clos(1024, 64, 2, devices_per_node=16, nics_per_node=16), 16, "A100", 6.5 / 8),
+        (load_fabric("torus-16x16"), 1, "H100", 10.2 / 8),
+    ],
+)
+def test_nodes_of_no_listed_size_draw_a_share_of_the_named_server(
+    fabric, devices, accelerator, each_kW
+):
+    """A page took 0.25 kW for an H100 on a torus, and 1.275 for an A100 in nodes of 16."""
+    named = replace(fabric, name=f"those of {accelerator}, 1:1")
+    found = bill(named, prices())
+    assert found.node_power_W == pytest.approx(1e3 * devices * each_kW)
+    assert owned(named, prices(), f"{accelerator} 80 GB").network == found
+    other = bill(named, prices('floor.server="DGX B200"'))
+    assert other.node_power_W == pytest.approx(1e3 * devices * 14.3 / 8)
 
 
 def test_racks_over_their_limits_are_told():
@@ -117,7 +169,7 @@ def link_lengths(fabric: Clos) -> dict[tuple[int, int], int]:
     ]
     for node in range(fabric.nodes):
         metres = by_hand(found, node // found.per_rack, units[node // size.nodes_per_unit])
-        counts[0, metres] = counts.get((0, metres), 0) + fabric.nic_links()
+        counts[0, metres] = counts.get((0, metres), 0) + fabric.nics_per_node * fabric.planes
     spine = amid(0, fabric.nodes - 1)
     for leaf, up in enumerate(fabric.uplinks(1).tolist()):
         metres = by_hand(found, units[leaf // size.rails], spine)

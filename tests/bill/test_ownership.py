@@ -11,6 +11,7 @@ from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import load_prices, prices_of
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import settings
+from nest_core.fabric.graph import as_graph
 from nest_core.scenario import load_fabric, scenario_or_fabric
 
 BILLS = Path(__file__).parent.parent / "data" / "bills"
@@ -19,6 +20,20 @@ SUPERPOD = "dgx-superpod-h100"
 
 def whole(fabric: str = SUPERPOD, accelerator: str = "H100 SXM 80 GB", *keys: str) -> Owned:
     return owned(load_fabric(fabric), load_prices("2026", keys), accelerator)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "watts"),
+    [
+        ("H100 SXM 80 GB", 10_200 / 8),
+        ("A100 80 GB", 6_500 / 8),
+        ("TPU v4", 250),  # whose power nobody publishes
+    ],
+)
+def test_an_accelerator_draws_its_own_power_on_a_torus_as_well(accelerator, watts):
+    """H100 in place of chips were billed with 0.25 kW each: an eighth of a DGX is 1.275 kW."""
+    bill = whole("tpu-v4-4x4x4", accelerator)
+    assert bill.lines[0].power_W.typical == pytest.approx(watts * bill.devices)
 
 
 @pytest.mark.parametrize("name", ["superpod-1024", "leaf-spine-64", "rail-only-1024"])
@@ -39,6 +54,21 @@ def test_a_bill_is_the_one_made_by_hand(name):
     assert found.missing == ("storage", "staff")
     assert found.power_W.typical == paper["power_W"]
     assert found.total_usd.typical == pytest.approx(paper["total_usd"], abs=0.01)
+
+
+def test_nodes_that_are_there_already_are_not_bought():
+    """128 nodes of which 28 are owned; without a price, nothing is known unless all are."""
+    full, some = whole(), whole(SUPERPOD, "H100 SXM 80 GB", "ownership.owned_nodes=28")
+    before, after = full.lines[0], some.lines[0]
+    assert (before.count, after.count) == (128, 128)
+    assert after.usd.typical == pytest.approx(100 / 128 * before.usd.typical)
+    assert after.source.endswith("; 28 are owned already")
+    assert full.total_usd.typical - some.total_usd.typical == pytest.approx(
+        28 * before.unit_usd.typical
+    )
+    assert full.power_W == some.power_W
+    assert whole("rail-only-1024", "Trn2", "ownership.owned_nodes=28").lines[0].usd is None
+    assert whole("rail-only-1024", "Trn2", "ownership.owned_nodes=128").lines[0].usd.typical == 0.0
 
 
 def test_the_superpod_is_near_the_published_whole():
@@ -155,3 +185,13 @@ def test_a_scenario_may_hold_prices_over_a_base():
     assert found.switch == load_prices().switch
     with pytest.raises(InputError, match=r"prices\.base"):
         prices_of({"base": 3})
+
+
+def test_nodes_of_a_drawing_have_the_price_of_their_server():
+    """A fabric that was read is of the same nodes as one that was chosen."""
+    fabric = load_fabric("h100-spine-leaf-64")
+    drawn, chosen = (
+        owned(one, load_prices(), "H100 SXM 80 GB").lines[0] for one in (as_graph(fabric), fabric)
+    )
+    assert (drawn.name, drawn.count, drawn.usd) == (chosen.name, chosen.count, chosen.usd)
+    assert drawn.usd is not None

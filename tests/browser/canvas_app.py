@@ -52,7 +52,29 @@ def cluster(pods: int, racks: int, nodes: int, devices: int, *, nics: bool = Fal
     return {"elements": elements, "links": links}
 
 
+def subnet(leaves: int, hosts: int, fewer: int) -> Document:
+    """Hosts of eight devices and two NICs on their leaf, below four spines; the last has fewer."""
+    spines = [f"spine{index}" for index in range(4)]
+    elements, links = [element(spine, "switch") for spine in spines], []
+    for leaf in range(leaves):
+        elements.append(element(f"leaf{leaf}", "switch"))
+        links += [link(f"leaf{leaf}", spine) for spine in spines]
+        for host in range(hosts - (fewer if leaf == leaves - 1 else 0)):
+            name = f"box{leaf}-{host}"
+            elements.append(element(name, "switch", name))
+            for index in range(8):
+                elements.append(element(f"{name} gpu{index}", "device", name))
+                links.append(link(f"{name} gpu{index}", name, 300.0))
+            for rail in range(2):
+                nic = f"{name} nic{rail}"
+                elements.append(element(nic, "nic", name))
+                links.append(link(nic, f"leaf{leaf}", 25.0))
+                links += [link(f"{name} gpu{4 * rail + at}", nic, 25.0) for at in range(4)]
+    return {"elements": elements, "links": links}
+
+
 FABRICS = {
+    "subnet": lambda: subnet(16, 6, 2),
     "empty": lambda: {"elements": [], "links": []},
     "node": lambda: cluster(1, 1, 2, 4),
     "small": lambda: cluster(1, 2, 2, 8),

@@ -22,7 +22,7 @@ FIGURES = ".nest-big, [data-testid=stMetricValue]"
 AT_REST = """figures => {
   const all = selector => [...document.querySelectorAll(selector)];
   const rests = all('[data-test-script-state=notRunning]').length
-    && !all('[data-testid=stStatusWidget], .stProgress, .stSkeleton').length
+    && !all('[data-testid=stStatusWidget], .stProgress, [data-testid=stSkeleton]').length
     && !all(figures).some(figure => figure.innerText.includes('…'));
   window.restsSince = rests ? window.restsSince ?? performance.now() : undefined;
   return rests && performance.now() - window.restsSince > 500;
@@ -70,6 +70,12 @@ class Watched:
         self.page.evaluate("delete window.restsSince")
         assert not self.page.get_by_test_id("stException").count()
 
+    def press(self, *keys: str) -> None:
+        """Press keys of the page, once it listens to the first."""
+        self.page.locator(f"html[data-keys~={keys[0]}]").wait_for(state="attached")
+        for key in keys:
+            self.page.keyboard.press(key)
+
     def values(self) -> list[str]:
         """The headline figures."""
         shown: list[str] = self.page.locator(FIGURES).evaluate_all(f"all => all.map({READ})")
@@ -77,7 +83,7 @@ class Watched:
 
     def unfold(self, group: str) -> None:
         """Open a group of the form."""
-        self.page.locator(f".st-key-fold-{group} summary").click()
+        self.page.locator(f".st-key-fold-{group} summary").first.click()
 
     def shows_one(self, index: int, value: str) -> None:
         """Wait until one of the headline figures is this."""

@@ -328,3 +328,54 @@ def test_light_and_dark_differ(opened):
     light, dark = colours["light"], colours["dark"]
     assert all(one != other for one, other in zip(light[:3], dark[:3], strict=True))
     assert light[3] == dark[3] == "rgb(230,159,0)"
+
+
+LABELS = """cy.elements().filter(shown => shown.style("label")).map(shown =>
+  [shown.id(), shown.style("label"), parseFloat(shown.style("font-size")) * cy.zoom()])"""
+
+
+def test_hosts_that_are_alike_are_one_box_with_their_number(opened):
+    """94 boxes of hosts had labels of 4 pixels: a leaf and its hosts are one, what lacks shows."""
+    canvas = opened("?fabric=subnet")
+    shown = canvas.ask("cy.nodes().map(node => [node.id(), node.data('label')])")
+    folds = {label.split("\n")[0].strip("\u2063"): label for key, label in shown if key[0] == "g"}
+    assert folds.keys() == {f"leaf{index}" for index in range(16)}
+    assert all("6 × 8 devices" in folds[f"leaf{index}"] for index in range(15))
+    assert all(part in folds["leaf15"] for part in ("4 × 8 devices", "2 fewer"))
+    assert [key for key, _ in shown if key.startswith("e:")] == [f"e:spine{at}" for at in range(4)]
+    assert canvas.ask("cy.$('.fewer').length") == 1
+
+    canvas.ask("cy.getElementById('g:\u2063leaf3').select()")
+    before = len(canvas.ids())
+    canvas.page.locator(".nd-inspector").get_by_role("button", name="Open group").click()
+    canvas.says("Opened")
+    assert len(canvas.ids()) == before + 1 + 6
+    assert "e:leaf3" in canvas.ids()
+
+
+def test_what_python_is_sent_has_no_folds(opened):
+    canvas = opened("?fabric=subnet")
+    before = canvas.data("revision")
+    canvas.ask("cy.getElementById('g:\u2063leaf3').select()")
+    canvas.page.locator(".nd-stage").press("ArrowDown")
+    canvas.after(before)
+    canvas.wait(elements=canvas.data("elements"))
+    state = canvas.ask("root.querySelector('.nd-counts').textContent")
+    assert "752 devices" in state
+    canvas.page.get_by_role("button", name="Run again").click()
+    canvas.wait(elements=canvas.data("elements"))
+    groups = [key for key in canvas.ids() if key.startswith("g:")]
+    assert groups == sorted(f"g:\u2063leaf{index}" for index in range(16))
+    document = canvas.page.evaluate("document.body.innerText")
+    assert "\u2063" not in document.partition("Document")[2]
+
+
+@pytest.mark.parametrize("fabric", ["node", "small", "1024", "1024-nics", "subnet"])
+def test_labels_are_nine_pixels_or_none(opened, fabric):
+    """At every zoom; what is in sight at first has some."""
+    canvas = opened(f"?fabric={fabric}")
+    labels = canvas.ask(LABELS)
+    assert labels
+    for how in ("Zoom out", "Zoom out", "Zoom out", "Zoom in", "Fit"):
+        assert [label for label in canvas.ask(LABELS) if label[2] < 8.999] == [], how
+        canvas.page.get_by_role("button", name=how, exact=True).click()

@@ -107,7 +107,7 @@ def test_a_teachers_hour(watched, tmp_path):
         page.keyboard.press("Tab")
     window.stands("19 hands")
     page.locator(".wall-ask").click()
-    page.keyboard.press("Enter")
+    window.press("Enter")
     window.stands("42.9 % ✓")
     expect(page.get_by_text("Devices stand idle 42.9 % of the time").first).to_be_visible()
     over = (
@@ -115,18 +115,18 @@ def test_a_teachers_hour(watched, tmp_path):
     )
     assert max(page.evaluate(over)) <= 0
     before = page.locator(".st-key-wall-figure").inner_text()
-    page.keyboard.press("ArrowRight")
+    window.press("ArrowRight")
     page.wait_for_function(
         "before => document.querySelector('.st-key-wall-figure').innerText !== before",
         arg=before,
         timeout=PATIENCE_MS,
     )
-    page.keyboard.press("n")
+    window.press("n")
     window.stands("Hands are counted at the right.")
-    page.keyboard.press("Escape")
+    window.press("Escape")
     window.stands("esson 2 of 12")
 
-    window.go("learn?lesson=Bubble&bubble.show=true&tour=off", "Reveal")
+    window.go("learn?lesson=bubble&bubble.show=true&tour=off", "Reveal")
     file = saved(page, "This lesson (HTML)", tmp_path / "bubble.html")
     assert "<title>The bubble" in file.read_text(encoding="utf-8")
     page.get_by_role("button", name="Pin", exact=True).click()

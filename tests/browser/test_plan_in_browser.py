@@ -19,6 +19,27 @@ WATCH_HEIGHT = f"""() => {{
   new MutationObserver(() => window.heights.push({HEIGHT}))
     .observe(document.body, {{subtree: true, childList: true, attributes: true}});
 }}"""
+WATCH_PLACES = """() => {
+  const main = document.querySelector('[data-testid=stMain]');
+  main.scrollTop = main.scrollHeight;
+  window.places = [];
+  const look = () => {  // after a frame was painted
+    window.places.push([main.scrollHeight, ...['', '-middle', '-methods'].map(
+      part => document.querySelector(`.st-key-results${part}`).getBoundingClientRect().top)]);
+    requestAnimationFrame(() => setTimeout(look));
+  };
+  look();
+}"""
+EMPTY_FOR_A_MOMENT = """() => {
+  const parts = document.querySelectorAll('.st-key-drawn-fabric, .stTabs');
+  const app = document.querySelector('[data-test-script-state]');
+  const take = () => {
+    if (app.dataset.testScriptState !== 'running') return requestAnimationFrame(take);
+    for (const part of parts) part.style.display = 'none';
+    setTimeout(() => parts.forEach(part => part.removeAttribute('style')), 100);
+  };
+  take();
+}"""
 OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(chart => {
   const frame = chart.getBoundingClientRect();
   return [...chart.querySelectorAll('.main-svg text')].filter(text => {
@@ -37,21 +58,26 @@ def expected(name, *settings):
 
 
 def test_a_slider_moved_by_keyboard_moves_the_plan_and_nothing_else(watched):
-    """The figures change where they stand: the page keeps its height."""
+    """The figures change where they stand: the page keeps its height, and where it is scrolled to.
+
+    A failure: 2,366 pixels fell to 1,165, which were all that is seen, while the fabric was drawn.
+    Here that is drawn too soon to leave a gap, so it is taken out for a tenth of a second.
+    """
     window = watched()
     window.open(f"?scenario={SMALL}")
     before = window.values()
     assert before == expected(SMALL)
     window.unfold("fabric")
-    window.page.evaluate(WATCH_HEIGHT)
     slider = window.page.get_by_role("slider", name="Leaf oversubscription")
     slider.focus()
+    window.page.evaluate(WATCH_PLACES)
+    window.page.evaluate(EMPTY_FOR_A_MOMENT)
     for _ in range(6):
         window.page.keyboard.press("ArrowRight")
     window.page.get_by_text("realised 4:1").wait_for()
     window.settle()
-    heights = window.page.evaluate("window.heights")
-    assert max(heights) - min(heights) <= 2
+    for place in zip(*window.page.evaluate("window.places"), strict=True):
+        assert max(place) - min(place) <= 2
     after = expected(SMALL, "fabric.clos.oversubscription=[4.0]")
     window.shows(after)
     assert f"{RATIO}=4" in window.page.url

@@ -25,12 +25,12 @@ SMALL = "scenario=llama2-7b-64-h100&tour=off"
 STEPS = 5
 PAGES = {  # picture: where it begins, the link of the page, what stands there at the end
     "plan": ("?tour=off", "", ""),
-    "fabric": (PLAN, "Design", "Nothing to compare yet"),
+    "fabric": (PLAN, "Design", "Nothing was measured yet"),
     "workload": (PLAN, "Workload", "Kept for backward"),
     "compare": ("compare?tour=off", "", "Whole bill per token against"),
     "explore": (f"explore?{SMALL}", "", "Sweep parameters"),
     "learn": ("learn?tour=off", "", "esson 1 of 12"),
-    "lesson": ("learn?lesson=All-reduce&present=on&tour=off", "", "How much leaves each node?"),
+    "lesson": ("learn?lesson=steps&present=on&tour=off", "", "How much leaves each node?"),
     "measure": (f"measure?{SMALL}", "", "Drop what your jobs printed"),
 }
 HEIGHTS = {1280: 0, 1440: 900, 1920: 1080}

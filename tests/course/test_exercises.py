@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
@@ -71,9 +72,13 @@ def _passes(pp, m):
 
 def _tensor(text):
     """From what the question says: compute is measured curves, so its text has the seconds."""
-    compute, calls, each = map(
-        float,
-        re.search(r"computes (\S+) s,.* its (\d+) collectives take (\S+) s each", text).groups(),
+    pattern = r"computes (\S+) (m?s|µs),.* its (\d+) collectives take (\S+) (m?s|µs) each"
+    compute, unit, calls, each, its_unit = re.search(pattern, text).groups()
+    per_s = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+    compute, calls, each = (
+        float(compute) * per_s[unit],
+        int(calls),
+        float(each) * per_s[its_unit],
     )
     return 100 * calls * each / (compute + calls * each)
 
@@ -95,26 +100,101 @@ BY_HAND = {
 
 @pytest.mark.parametrize("shown", ASKING, ids=lambda one: one.key)
 def test_answers_are_those_by_hand(shown):
-    drawn = []
-    asked = shown.exercise.ask
-    object.__setattr__(
-        shown.exercise, "ask", lambda given: drawn.append(dict(given)) or asked(given)
-    )
-    try:
-        sheets = draw(shown, 7, 6)
-    finally:
-        object.__setattr__(shown.exercise, "ask", asked)
-    for given, sheet in zip(drawn, sheets, strict=True):
+    sheets = _drawn(shown, 7, 6)
+    for given, sheet in sheets:
         told = shown.key == "tensor"
         by_hand = _tensor(sheet.text) if told else BY_HAND[shown.key](**given)
         # Around a ring the hand leaves latency out, which the exercise's tolerance takes; told
-        # numbers are rounded.
-        near = sheet.tolerance if shown.key == "steps" else (1e-3 if told else 1e-6) * by_hand
+        # numbers are rounded to three digits, as answers are.
+        near = sheet.tolerance if shown.key in ("steps", "tensor") else 5.001e-3 * by_hand
+        assert float(f"{sheet.answer:.3g}") == sheet.answer or sheet.answer == int(sheet.answer)
         assert sheet.answer == pytest.approx(by_hand, abs=near, rel=0)
         assert sheet.tolerance < 0.05 * sheet.answer
         assert "{" not in sheet.text + sheet.solution
-        assert f"{sheet.answer:.4g} {sheet.unit}".rstrip() in sheet.solution
-    assert len({sheet.text for sheet in sheets}) == len(sheets)
+        assert f"{sheet.answer:g} {sheet.unit}".rstrip() in sheet.solution
+    assert len({sheet.text for _, sheet in sheets}) == len(sheets)
+
+
+def _drawn(shown, seed, students):
+    """Questions of students, each with the numbers that it was asked with."""
+    given_of, asked = {}, shown.exercise.ask
+
+    def ask(given):
+        sheet = asked(given)
+        given_of[sheet.text] = dict(given)
+        return sheet
+
+    object.__setattr__(shown.exercise, "ask", ask)
+    try:
+        return [(given_of[sheet.text], sheet) for sheet in draw(shown, seed, students)]
+    finally:
+        object.__setattr__(shown.exercise, "ask", asked)
+
+
+def _stage_states(ranks, zero, billions):
+    """Those of the other stages; without the optimizer, so much of weight and gradient."""
+    others = [_zero(ranks, other, billions) for other in (1, 2, 3) if other != zero]
+    return [*others, _zero(ranks, zero, billions) - billions * 12 / ranks]
+
+
+def _levels_wrong(t1, t2, t3, t4, u1, u3, m):
+    loads = t1 + 0.5 * u1, 0.5 * u1 + t2 + t3 + u3, u3 + t4
+    return [m * max(loads), m * sum(loads)]
+
+
+TYPICAL = {
+    "bubble": lambda pp, m: [100 * (pp - 1) / m, 100 / pp],
+    "passes": lambda pp, m: [100 * (pp - 1) / (m + pp - 1), 100 * (pp - 1) / (2 * m)],
+    "levels": _levels_wrong,
+    "stash": lambda pp, m, stage, kept_GiB: [
+        count * kept_GiB for count in (m, min(m, pp), min(m, pp - stage + 1) - 1)
+    ],
+    "zero": _stage_states,
+    "steps": lambda nodes, per_node, nic_GBps: [
+        factor * _steps(nodes, per_node, nic_GBps) for factor in (0.5, nic_GBps / 450)
+    ],
+    "collectives": lambda devices, latency_us, size_MB: [
+        2 * math.log2(devices) * latency_us * 1e-3 + 2 * size_MB / 50,
+        2 * (devices - 1) * size_MB / 50 / devices,
+    ],
+    "tensor": lambda per_node, tokens: [],
+    "oversubscription": lambda after, node, size_MB: [size_MB / 50, node * size_MB * after / 50],
+    "experts": lambda ep, imbalance: [
+        _experts(ep, imbalance) * ep / (ep - 1),
+        _experts(ep, 1.0),
+        _experts(ep, imbalance) / (ep - 1),
+    ],
+    "table": lambda compute_ms, size_MB, rate_GBps: [1000.0],
+    "program": lambda t1, t2, t3, micro_batches: [
+        micro_batches * max(t1, t2, t3),
+        t1 + t2 + t3 + (micro_batches - 1) * max(t1, t2, t3),
+    ],
+}
+
+
+@pytest.mark.parametrize("shown", ASKING, ids=lambda one: one.key)
+def test_no_typical_mistake_counts_as_the_answer(shown):
+    for seed in range(8):
+        for given, sheet in _drawn(shown, seed, 25):
+            for wrong in (*TYPICAL[shown.key](**given), *sheet.mistakes):
+                assert abs(wrong - sheet.answer) > sheet.tolerance
+
+
+@pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
+def test_hands_tell_the_answer_from_every_typical_mistake(shown):
+    brief = shown.brief()
+    hands, question = brief.hands, brief.question
+    assert len(set(hands.values())) == len(hands) >= 4
+    right = hands[brief.right_hand]
+    if question.choices:
+        assert right == question.choices[question.right]
+        return
+    number = {key: float(text.split()[0]) for key, text in hands.items()}
+    assert [key for key in number if question.is_right(number[key])] == [brief.right_hand]
+    for mistake in brief.notes.mistakes:
+        near = [key for key in number if number[key] == pytest.approx(float(mistake.answer))]
+        assert near
+        assert brief.right_hand not in near
 
 
 def test_every_lesson_of_the_studio_has_an_exercise_and_an_aim():
@@ -152,8 +232,9 @@ def test_markdown_asks_first_and_answers_below():
     sheets = draw(lesson("zero"), 1, 2)
     questions, answers = markdown(lesson("zero"), 1, sheets).split("# Answers")
     assert questions.count("## Student") == answers.count("* Student") == 2
-    assert f"**{sheets[1].answer:.6g} GB**" in answers
-    assert f"{sheets[1].answer:.6g} GB" not in questions
+    assert f"**{sheets[1].answer:g} GB**" in answers
+    assert f"{sheets[1].answer:g} GB" not in questions
+    assert questions.count("Three significant digits are enough") == 2
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,9 @@ def test_a_file_is_read_again_when_it_changes(words, tmp_path):
     environment = {LESSONS_VARIABLE: str(tmp_path)}
     assert offered(environment).lessons == LESSONS
     (tmp_path / "mine.toml").write_text(words)
-    assert offered(environment).lesson("mine").minutes == 12
+    assert offered(environment).named("mine").minutes == 12
     (tmp_path / "mine.toml").write_text(words.replace("minutes = 12", "minutes = 100"))
-    assert offered(environment).lesson("mine").minutes == 100
+    assert offered(environment).named("mine").minutes == 100
 
 
 def test_no_folder_is_said():

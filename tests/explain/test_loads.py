@@ -312,7 +312,7 @@ def test_every_link_carries_what_walking_the_paths_counts(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tiers_and_devices_say_what_the_links_say(case):
+def test_tiers_say_what_the_links_say(case):
     _, problem, report = priced(case)
     found = link_loads(problem, report)
     link_map = problem.network.link_map
@@ -327,10 +327,6 @@ def test_tiers_and_devices_say_what_the_links_say(case):
         assert sum(tier.busiest_bytes.values()) == pytest.approx(total[tier.busiest])
         assert sum(tier.mean_busy.values()) == pytest.approx(busy[here].mean())
         assert sum(tier.mean_bytes.values()) == pytest.approx(total[here].mean())
-    assert found.device_busy.max() == pytest.approx(busy.max())
-    idle = np.arange(64) >= report.plan.point.devices_used
-    assert (found.device_busy[idle] == 0).all()
-    assert (found.device_busy[~idle] > 0).all()
 
 
 @pytest.mark.parametrize("case", ["zero 3", "context", "interleaved", "experts"])

@@ -116,7 +116,7 @@ def test_place_without_a_plan_places_the_best(ask, tmp_path, capsys):
     ("arguments", "words"),
     [
         (["place", SCENARIO, "--output", "mapping.txt"], "--output must end in .csv or .json"),
-        (["place", SCENARIO, "--placement", "x.csv"], "--placement must come with --plan"),
+        (["place", SCENARIO, "--placement", "x.csv"], "placement must come with a plan"),
         (["place", SCENARIO, "--plan", "dp=65"], "plan"),
         (["place", SCENARIO, "--plan", PLAN, "--output", "no/where.csv"], "can be written"),
         (["price", SCENARIO, "--plan", PLAN, "--placement", "nowhere.csv"], "nowhere.csv"),

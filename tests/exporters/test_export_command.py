@@ -79,7 +79,7 @@ def test_text_prints_the_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert "==> plan.args <==\n--tensor-model-parallel-size 1\n" in out
     assert "\nnote: " in out
     assert run(["export", PRESET, "--to", "astra-sim", "--plan", "dp=64,zero=1"]) == 0
-    assert "64 binary files are not printed: give --output a folder." in capsys.readouterr().out
+    assert "64 binary files not printed: write them into a folder." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point
-from nest_core.costs.parse import read_pasted, read_plan
+from nest_core.costs.parse import read_pasted
 from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.astra_workload import groups_of
 from nest_core.interop.exporters.megatron_core import layout_string, stage_fields, swapped
@@ -166,8 +166,11 @@ def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> Non
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
 def test_the_command_is_read_back_as_the_plan(data: st.DataObject) -> None:
-    """By the reader for pasted commands: the whole script, and its plan alone."""
-    asked = scenario(data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b", "gpt3-13b"])))
+    """By the reader for pasted commands: the whole script, and its plan alone; what hides behind
+    compute is what the plan was priced with, whatever the stack."""
+    model = data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b", "gpt3-13b"]))
+    hides = {traffic: data.draw(st.booleans()) for traffic in ("tp", "pp", "dp")}
+    asked = scenario(model).hiding(hides)
     chosen = data.draw(drawn_plans(asked))
     point = chosen.point
     assume(asked.batch % (point.dp * point.micro_batch) == 0)
@@ -177,7 +180,12 @@ def test_the_command_is_read_back_as_the_plan(data: st.DataObject) -> None:
     except ExportRefused:
         return
     for name in ("launch.sh", "plan.args"):
-        found = read_plan(str(files[name]), asked.model.blocks + 2, point.devices_used)
+        pasted = read_pasted(str(files[name]), asked.model.blocks + 2, point.devices_used)
+        found = pasted.plan
+        assert asked.hiding(pasted.hidden).hidden == asked.hidden
+        if name == "launch.sh":
+            assert pasted.hidden["dp"] == hides["dp"]
+            assert pasted.hidden.get("tp") == (hides["tp"] if point.sp else None)
         told = chosen.to_json() | {"device_order": "natural"}
         if point.pp == 1:
             told["schedule"] = "1f1b"

@@ -53,6 +53,10 @@ VALUES: dict[type, dict[str, st.SearchStrategy[Any]]] = {
         "rails": st.sampled_from([1, 2, 4]),
         "pods": st.sampled_from(["units", "rails"]),
         "oversubscribe": st.sampled_from(["remove_uplinks", "split_radix"]),
+        "spread": st.sampled_from(["even", "fewest"]),
+        "nodes_per_rack": st.sampled_from([1, 3]),
+        "spine_link_GBps": st.sampled_from([25.0, 50.0, 100.0]),
+        "core_link_GBps": st.sampled_from([25.0, 50.0, 100.0]),
     },
     IntraNodeTable: {
         "interconnect": st.sampled_from(["switch", "mesh", "ring", "hybrid_cube_mesh"]),
@@ -92,6 +96,7 @@ VALUES: dict[type, dict[str, st.SearchStrategy[Any]]] = {
         "name": st.sampled_from(["node", "rack", "pod"]),
         "group_size": st.sampled_from([2, 3, 4]),
         "group_sizes": st.lists(st.integers(1, 4), min_size=1, max_size=4),
+        "names": st.just(["some"]),
         "uplink_per": st.sampled_from(["device", "child"]),
         "bandwidth_GBps": RATES,
         "oversubscription": RATIOS,
@@ -131,6 +136,8 @@ def table(kind: type, **fixed: Any) -> st.SearchStrategy[dict[str, Any]]:
 def documents(draw: Any, kind: str) -> dict[str, Any]:
     """A document of a kind that may or may not be a fabric."""
     document: dict[str, Any] = {"schema": 1, "name": "f", "kind": kind}
+    if draw(st.booleans()):
+        document["assumed_inside_GBps"] = draw(RATES)
     if kind in (*SWITCHED, "dragonfly", "graph"):
         document["routing"] = draw(st.sampled_from(["adaptive", "shortest_path", "ecmp"]))
         if document["routing"] == "ecmp":
@@ -183,6 +190,8 @@ def levels(draw: Any) -> list[dict[str, Any]]:
     groups = 1
     for name in ("pod", "rack", "node")[draw(st.integers(0, 2)) :]:
         level = draw(table(LevelTable, name=name)) | {"name": name}
+        if "names" in level:
+            level["names"] = [f"{name} of {at}" for at in range(groups)]
         sizes = draw(st.lists(st.integers(1, 4), min_size=groups, max_size=groups))
         if "group_sizes" in level:
             level["group_sizes"] = sizes
@@ -213,7 +222,7 @@ def test_every_key_of_the_schema_is_tried():
     assert not missing
     tables = {"level", "clos", "intra_node", "dragonfly", "torus", "tpu_slice", "element", "link"}
     tried = {"version", "name", "kind", "routing", "ecmp_seed", "missing"}
-    tried |= {"devices_per_host", "optics"}
+    tried |= {"devices_per_host", "optics", "assumed_inside_GBps"}
     # Where figures are from is a remark of the document; no fabric has it.
     assert set(FabricFile.model_fields) - tables == tried | {"source"}
 
@@ -265,6 +274,7 @@ CLOS_KEYS = {
     "oversubscribe": ["remove_uplinks", "split_radix"],
     "planes": [1, 2],
     "pods": ["units", "rails"],
+    "spread": ["even", "fewest"],
     "tiers": [2, 3],
 }
 

@@ -11,6 +11,7 @@ from clos_specs import clos, counts, link_counts
 
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Clos
+from nest_core.network import collapse
 
 # NVIDIA DGX SuperPOD reference architectures, compute fabric: scalable units, nodes, GPUs,
 # switches (leaf, spine, core), cables (node-leaf, leaf-spine, spine-core).
@@ -78,10 +79,44 @@ def test_as_built_rows_lose_a_node_and_no_switch():
 
 
 def test_pods_may_gather_rails():
-    """DGX SuperPOD A100, seven units of radix 40: 80 spines in a group of ten per rail."""
-    fabric = clos(1120, 40, 3, kind="rail_optimised", pods="rails")
+    """DGX SuperPOD A100, seven units of radix 40: 80 spines in a group of ten per rail.
+
+    Seven leaves' uplinks fill the ports of seven, dealt in turn; NVIDIA's tables spread evenly.
+    """
+    fabric = clos(1120, 40, 3, kind="rail_optimised", pods="rails", spread="even")
     assert counts(fabric) == ([56, 80, 28], [1120, 1120, 1120])
+    fewest = clos(1120, 40, 3, kind="rail_optimised", pods="rails")
+    assert counts(fewest) == ([56, 56, 28], [1120, 1120, 1120])
     assert np.array_equal(fabric.group_of(2), fabric.rail_of())
+
+
+def gb200(**changes):
+    """16,416 GB200: 228 racks of 72 on 18 rails, pods of one unit of 18 leaves."""
+    node = {"devices_per_node": 72, "nics_per_node": 72, "rails": 18}
+    return clos(16416, 64, 3, kind="rail_optimised", **node, **changes)
+
+
+def test_pods_take_the_spines_that_their_ports_need():
+    """928 spines with 28 of 64 ports free were sized; 18 in each of 29 pods carry every uplink.
+
+    What a pod sends up, and so every bandwidth above it, is the same.
+    """
+    fewest, even = gb200(), gb200(spread="even")
+    assert counts(fewest)[0] == [522, 18 * 29, 261]
+    assert counts(even)[0] == [522, 32 * 29, 261]
+    assert counts(fewest)[1] == counts(even)[1] == [16416, 522 * 32, 522 * 32]
+    assert fewest.ratios == even.ratios == (1.0, 1.0)
+    assert [tier.free for tier in fewest.switch_ports()] == [0, 0, 0]
+    assert collapse(fewest).levels == collapse(even).levels
+    links = fewest.sizing.spine_links(0)
+    assert set(links.sum(axis=0)) == set(links.sum(axis=1)) == {32}
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "shortest_path"])
+def test_routing_that_does_not_adapt_needs_even_uplinks(routing):
+    assert counts(gb200(routing=routing)) == counts(gb200(spread="even"))
+    with pytest.raises(InputError, match=f'spread must be even for routing = "{routing}"'):
+        gb200(routing=routing, spread="fewest")
 
 
 def test_an_hpn_pod_is_two_planes():
@@ -164,7 +199,6 @@ def test_planes_divide_a_nic_and_multiply_links(planes):
     assert fabric.link_bandwidth_Bps == 50e9 / planes
     assert np.array_equal(fabric.uplinks(1), plain.uplinks(1) * planes)
     assert np.array_equal(fabric.leaf_links(), plain.leaf_links() * planes)
-    assert fabric.nic_links() == 8 * planes
     for one, many in zip(counts(plain), counts(fabric), strict=True):
         assert many == [count * planes for count in one]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nest_core.bill.bill import bill
@@ -57,6 +59,17 @@ def test_what_a_device_injects_is_the_same_and_ports_are_whole(devices):
                 assert ports.down + ports.up <= fabric.radix
 
 
+def test_clos_of_a_size_keep_the_rates_between_their_switches():
+    """A search over fabrics built 400 Gb/s to spines where the scenario has 800."""
+    base = same_size(size(1024), "spine-leaf")
+    fast = replace(base, spine_link_Bps=2 * base.link_bandwidth_Bps)
+    for kind in ("spine-leaf", "rail-optimised", "rail-only"):
+        found = same_size(fast, kind)
+        assert found.link_rates_Bps[1] == 2 * RATE
+        assert found.uplinks(1).tolist() == [n // 2 for n in same_size(base, kind).uplinks(1)]
+    assert isinstance(same_size(fast, "torus"), Torus)
+
+
 def test_the_published_superpod_is_the_rail_optimised_one_of_its_size():
     """Leaves, spines, cores of NVIDIA's table at 1,024, 2,048 and 16,384 devices."""
     published = {1024: [32, 16], 2048: [64, 32], 16_384: [512, 512, 256]}
@@ -72,12 +85,15 @@ def test_a_balanced_dragonfly_is_canonical():
 
 
 def test_a_size_is_read_off_a_fabric_and_gives_it_back():
-    for name in ("dgx-superpod-h100", "rail-only-1024"):
+    """Its rails and hosts too: 18 rails of a GB200 rack became 72, more than a pod has leaves."""
+    for name in ("dgx-superpod-h100", "rail-only-1024", "gb200-nvl72-rails"):
         fabric = load_fabric(name)
         assert size_of(fabric).devices == fabric.devices
-        again = same_size(fabric, "rail-optimised")
-        assert size_of(again) == size_of(fabric)
-    assert size_of(same_size(size(2048), "dual-plane")) == size(2048)
+        for kind in ("rail-optimised", "dual-plane"):
+            again = same_size(fabric, kind)
+            assert size_of(again) == size_of(fabric)
+            assert (again.rails, again.devices_per_host) == (fabric.rails, fabric.devices_per_host)
+    assert size_of(same_size(size(2048), "dual-plane")) == replace(size(2048), rails=8)
     with pytest.raises(InputError, match="must say its nodes, NICs and radix"):
         size_of(load_fabric("torus-16x16"))
 

@@ -38,8 +38,6 @@ def test_copies_are_alike_and_apart(template):
         "hall 1",
         "hall 2",
     ]
-    places = {(entry["x"], entry["y"]) for entry in drawing["element"]}
-    assert len(places) == len(drawing["element"])
 
 
 def test_a_rack_of_four_servers_sixty_four_times_is_a_fabric_once_spines_join_it():
@@ -60,8 +58,6 @@ def test_what_is_there_stays_and_numbers_go_on():
     leaves = [e["id"] for e in second["element"] if e["id"].startswith("leaf")]
     assert leaves == [f"leaf {number}" for number in range(9)]
     assert {entry["group"].split("/")[0] for entry in second["element"]} == {"rack 0", "rack 1"}
-    right = max(entry["x"] for entry in first["element"])
-    assert min(entry["x"] for entry in second["element"][len(first["element"]) :]) > right
 
 
 @pytest.mark.parametrize(

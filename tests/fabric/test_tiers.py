@@ -7,7 +7,7 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.fabric.drawing import drawing_of, empty_drawing
 from nest_core.fabric.templates import TemplatePart, added
-from nest_core.fabric.tiers import oversubscribed, tiers_of, unlinked
+from nest_core.fabric.tiers import cut_off, oversubscribed, tiers_of, unlinked
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
 
@@ -84,3 +84,24 @@ def test_elements_without_links_are_named():
     assert unlinked(drawing | {"element": more}) == ("gpu 99",)
     alone = empty_drawing() | {"element": [{"id": "gpu 0", "role": "device"}]}
     assert unlinked(alone) == ()
+
+
+def test_what_a_lost_leaf_cuts_off_is_its_nodes():
+    """A leaf was taken away by mouse, and 8 nodes had to be found and deleted one by one."""
+    drawing = drawn("h100-spine-leaf-64")
+    assert cut_off(drawing) == ()
+    rest = [entry for entry in drawing["element"] if entry["id"] != "leaf 0"]
+    links = [link for link in drawing["link"] if "leaf 0" not in (link["a"], link["b"])]
+    lost = cut_off(drawing | {"element": rest, "link": links})
+    assert sum(name.startswith("gpu") for name in lost) == 32
+    kept = [entry["id"] for entry in rest if entry["id"] not in lost]
+    reached, edge = set(kept[:1]), set(kept[:1])
+    while edge:
+        edge = {
+            end
+            for link in links
+            for end, other in ((link["a"], link["b"]), (link["b"], link["a"]))
+            if other in edge
+        } - reached
+        reached |= edge
+    assert reached == set(kept)

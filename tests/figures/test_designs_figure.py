@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,12 @@ from nest_core.report.figures.designs import designs_picture
 from nest_core.studies.design_choice import Contender, DesignChoice
 from nest_core.studies.design_search import DesignCertificate, Designed, Planned, pareto
 from nest_core.studies.design_space import Design
+from nest_core.studies.ranking import TieOrder
 
 
 def plan(name, price, days, power=1e5):
-    design = Design(f"{name}, 8 NICs", None, None, None, "H100", price * 1e6, power, None)
+    owned = SimpleNamespace(missing=())
+    design = Design(f"{name}, 8 NICs", None, None, None, "H100", price * 1e6, power, owned)
     return Planned(design, 1.0, days, "a plan", 0.0)
 
 
@@ -23,19 +27,24 @@ DEAR = plan("<b>fat-tree</b>", 6.0, 5.0)
 LEFT = plan("dual-plane", 7.0, 5.0)
 EVERY = [TORUS, LEAN, FULL, DEAR, LEFT]
 
+UNTOLD = SimpleNamespace(worst_loss=None)
 
-def drawn(every=(), tied=(LEAN, FULL), goal="days", planned=(TORUS, LEAN, FULL, DEAR)):
+
+def drawn(
+    every=(), tied=(LEAN, FULL), goal="days", planned=(TORUS, LEAN, FULL, DEAR), bills=(UNTOLD,)
+):
     kept = pareto(planned)
     found = Designed(kept, planned, (), DesignCertificate(5, len(planned), 1, 0, 0, 0.0))
     order = [*tied, *(one for one in kept if one not in tied)]
     contenders = tuple(
         Contender(
             one,
-            (),
+            bills,
             1 if one in tied else 1 + len(tied),
             one.days,
             (4.0, 10.0),
             tuple(o.design.name for o in tied if o is not one),
+            TieOrder(False, one.design.price_usd, one.design.power_W),
         )
         for one in order
     )
@@ -77,10 +86,19 @@ def test_names_stand_below_all_dots_the_cheapest_lowest():
 
 
 def test_the_title_is_the_choice():
-    tied = "Spine-leaf 4:1 costs least of 2 designs that tie with the best"
+    tied = "Spine-leaf 4:1 goes first of 2 designs that tie with each other"
     assert drawn().title == tied
     alone = "Spine-leaf 1:1 is the choice of 3 designs that none beats"
     assert drawn(tied=(FULL,)).title == alone
+
+
+def test_what_the_worst_failure_takes_stands_in_the_choice_itself():
+    """A failure: a choice with one spine, and "100 % of the throughput is lost" far below."""
+    bill = SimpleNamespace(worst_loss=(1.0, "one spine"))
+    assert drawn(tied=(FULL,), bills=(bill,)).title == (
+        "Spine-leaf 1:1 is the choice of 3 designs that none beats; without one spine it loses "
+        "100 % of its throughput"
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_its_data_and_its_pickle_are_whole(planned):
     picture = pickle.loads(pickle.dumps(cost_matrices_figure(found)))
     rows = picture.rows()
     assert len(rows) == found.seconds.size
-    told = [row["seconds of an iteration"] for row in rows if row["own plan"]]
+    told = [row["time_s"] for row in rows if row["own_plan"]]
     assert told == found.seconds[found.own].tolist()
 
 

@@ -20,7 +20,7 @@ def drawn(axes, metric="tokens_per_s", value=lambda *values: 1e6 + sum(values)):
     rows = [
         {
             "point": number,
-            **dict(zip((axis.name for axis in axes), values, strict=True)),
+            **dict(zip((axis.column for axis in axes), values, strict=True)),
             metric: value(*values),
             "meets": values[0] == 64,
             "reason": "" if values[0] == 64 else "too much",
@@ -40,9 +40,9 @@ def test_the_first_axis_runs_along_the_second_is_lines_the_third_panels():
     assert len(picture.plot.data) == 6
     for trace in picture.plot.data:
         at = [rows[number] for number in trace.customdata]
-        assert list(trace.x) == [row["batch"] for row in at] == [64, 128]
+        assert list(trace.x) == [row["global_batch_sequences"] for row in at] == [64, 128]
         assert list(trace.y) == [row["tokens_per_s"] for row in at]
-        assert len({(row["zero"], row["oversubscription.0"]) for row in at}) == 1
+        assert len({(row["zero"], row["leaf_oversubscription"]) for row in at}) == 1
         assert list(trace.marker.symbol) == ["circle", "circle-open"]
     panels = {trace.xaxis for trace in picture.plot.data}
     assert panels == {"x", "x2"}

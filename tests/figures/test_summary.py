@@ -110,7 +110,7 @@ def test_an_unproven_plan_says_how_far_it_may_be(answered):
     cut_short = {"proven": False, "gap": 0.031, "ended": "at the time limit"}
     cut = replace(result, certificate=replace(result.certificate, **cut_short))
     assert certificate_line(cut).startswith(
-        "Within 3.1 % of the optimum (stopped at the time limit): "
+        "Best so far, optimum at most 3.2 % faster (stopped at the time limit): "
     )
 
 

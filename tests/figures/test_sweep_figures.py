@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
-from nest_core.costs.interval import Interval
+from nest_core.costs import Plan, Point
 from nest_core.documents.schema import Parameter
 from nest_core.planner import search
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pareto_set, pictures
 from nest_core.scenario import Scenario, scenario_document
+from nest_core.studies.paired import PairedRate
 from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, sweep
-from nest_core.studies.uncertainty import interval_of
+from nest_core.studies.uncertainty import ParameterSpread, Sureness, interval_of
 
 GIB = 2.0**30
 PLAN = {
@@ -83,8 +86,8 @@ def clickable(picture):
 @pytest.mark.parametrize(
     ("rates", "title"),
     [
-        ([100.0, 80.0, 50.0], "Throughput falls 50 % from 0 to 2; the plan stays"),
-        ([50.0, 60.0, 75.0], "Throughput rises 50 % from 0 to 2; the plan stays"),
+        ([100.0, 80.0, 50.0], "Throughput falls 50.0 % from 0 to 2; the plan stays"),
+        ([50.0, 60.0, 75.0], "Throughput rises 50.0 % from 0 to 2; the plan stays"),
         ([50.0, 75.0, 200.0], "Throughput rises 4-fold from 0 to 2; the plan stays"),
         ([50.0, 75.0, 60.0], "Fastest at 1; the plan stays"),
         (
@@ -119,7 +122,17 @@ def test_the_data_of_a_picture_are_the_points_in_their_own_units():
     found = line("micro_batch", [outcome(1, 4.0e3), outcome(8, 5.0e3)])
     for picture in pictures(found):
         assert picture.rows() == found.rows()
-    assert [row[found.x.title] for row in found.rows()] == [1, 8]
+    assert [row[found.x.column] for row in found.rows()] == [1, 8]
+
+
+def test_points_in_any_order_are_drawn_from_left_to_right_and_keep_their_numbers():
+    """A failure: a line that runs back, or a click that opens another point's plan."""
+    points = [outcome(8, 5.0e3), outcome(1, 4.0e3), outcome(2, 4.5e3)]
+    first = pictures(line("micro_batch", points))[0]
+    (drawn,) = (trace for trace in first.plot.data if trace.customdata and trace.x)
+    assert list(drawn.x) == sorted(drawn.x)
+    rates = [points[number].tokens_per_s for number in drawn.customdata]
+    assert rates == [4.0e3, 4.5e3, 5.0e3]
 
 
 def test_what_the_parameter_pins_is_no_change_of_plan():
@@ -225,7 +238,7 @@ def test_the_pareto_picture_names_the_cheapest_network_that_is_nearly_as_good():
 
 def test_one_network_that_is_cheapest_and_fastest_is_named():
     *_, picture = pictures(line("ratio", priced([(100.0, 9.0), (80.0, 10.0)]), fabric=True))
-    assert picture.title == "Ratio 1 is the cheapest and the fastest"
+    assert picture.title == "Nothing is cheaper or faster than ratio 1"
 
 
 def test_fabrics_of_different_sizes_and_equal_prices_have_no_pareto_picture():
@@ -247,7 +260,8 @@ def test_names_that_people_gave_are_not_read_as_tags():
 
 def ratios():
     def step(ratio, loss):
-        return RatioStep(ratio, f"realised {ratio:g}:1", loss, (loss,), "")
+        trained = PairedRate(1 - loss, 0.0 if ratio == 1 else 0.02)
+        return RatioStep(ratio, f"realised {ratio:g}:1", loss, (loss,), "", trained=trained)
 
     leaf = [step(1.0, 0.0), step(1.5, 0.01), step(2.0, 0.04)]
     spine = [step(1.0, 0.0), step(1.5, 0.001)]
@@ -268,11 +282,13 @@ def ratios():
 def test_ratios_are_told_with_both_sides_of_the_limit():
     found = ratios()
     assert ratios_finding(found) == (
-        "Leaf 1.5:1, spine 1.5:1: the most that costs the mix less than 2 %"
+        "Leaf 1.5:1 (sure to 69 %), spine 1.5:1 (sure to 83 %, and no higher was tried): the most "
+        "that costs the mix less than 2 %"
     )
     leaf, spine = ratio_rows(found)
-    assert (leaf["highest"], leaf["costs"]) == ("1.5:1", "1 %")
-    assert (leaf["the next"], leaf["would cost"]) == ("2:1", "4 %")
+    assert (leaf["80 % interval"], leaf["sure to"]) == ("−1.6 to +3.5 %", "69 %")
+    assert (leaf["highest"], leaf["costs"]) == ("1.5:1", "1.0 %")
+    assert (leaf["the next"], leaf["would cost"]) == ("2:1", "4.0 %")
     assert leaf["network, from 1:1"] == "$2.00 M → $1.00 M"
     assert (spine["the next"], spine["would cost"]) == ("–", "–")
     picture = ratios_picture(found)
@@ -283,17 +299,55 @@ def test_ratios_are_told_with_both_sides_of_the_limit():
 
 
 def test_intervals_are_a_band_along_points_with_plans():
-    known = {"interval": Interval(2.0, 0.1)}
-    points = [outcome(0, 100.0, **known), outcome(1, 90.0, **known), outcome(2), outcome(3, 50.0)]
-    points.append(outcome(4, 40.0, **known))
+    sds = {0: 0.0, 1: 0.1, 4: 0.05}
+    rates = {0: 100.0, 1: 90.0, 4: 40.0}
+    points = [
+        outcome(x, rate, paired=PairedRate(rate / 100.0, sds[x])) for x, rate in rates.items()
+    ]
+    points[2:2] = [outcome(2), outcome(3, 50.0)]
     picture, _ = pictures(line("parameter", points))
-    band = trace(picture, name="80 % interval")
-    low, high = Interval(2.0, 0.1).around(100.0)
-    assert max(y for y in band.y if y is not None) == pytest.approx(high)
-    assert low == pytest.approx(band.y[3])
+    band = trace(picture, name="80 % interval of the difference")
+    width = math.exp(1.2815516 * 0.1)
+    assert band.y[:2] == pytest.approx((100.0, 90.0 * width), rel=1e-5)  # nothing at the reference
+    assert band.y[2:4] == pytest.approx((90.0 / width, 100.0), rel=1e-5)
     assert band.x.count(None) == 2  # two neighbours, and one alone
-    assert high < picture.plot.layout.yaxis.range[1]
-    assert "80 % interval" in trace(picture, mode="lines+markers").hovertext[0]
+    assert 90.0 * width < picture.plot.layout.yaxis.range[1]
+    texts = trace(picture, mode="lines+markers").hovertext
+    assert "<br>reference beside parameter 0" in texts[0]
+    low, high = (100 * (0.9 * width**sign - 1) for sign in (-1, 1))
+    assert f"−10.0 % ({low:+.1f} to {high:+.1f} %) beside".replace("-", "−") in texts[1]
+    assert "to parameter 0 on the same cluster" in picture.reading
+
+
+@pytest.mark.parametrize(("rate", "words"), [
+    (98.0, "Throughput falls 2.0 % (−4.4 to 8.0 %) from 0 to 1, which runs on one cluster may not"),
+    (50.0, "Throughput falls 50.0 % (46.8 to 53.0 %) from 0 to 1; the plan"),
+])  # fmt: skip
+def test_a_title_says_how_surely_and_whether_one_cluster_could_tell(rate, words):
+    def known(rate):
+        spread = ParameterSpread((), np.zeros((0, 0)), (), 0.07, 0.0)
+        order = ("tp", "cp", "dp", "pp")
+        at = Point(tp=1, sp=False, pp=1, dp=round(rate), micro_batch=1, zero=0, order=order)
+        plan = Plan(at, (0, 1), ("none",))
+        return {"sureness": Sureness(plan, 1.0, spread, np.zeros(0))}
+
+    points = [outcome(0, 100.0, **known(100.0)), outcome(1, rate, **known(rate))]
+    assert pictures(line("parameter", points))[0].title.startswith(words)
+
+
+def test_the_plan_stays_only_where_nothing_of_it_changes():
+    """A failure: "the plan stays" stood where virtual stages went from 10 to 5."""
+    other = outcome(2, 90.0, plan=PLAN | {"interleave": 5})
+    title = pictures(line("parameter", [outcome(1, 100.0), other]))[0].title
+    assert "stays" not in title
+    assert title.endswith("the plan changes once")
+    cuts = outcome(2, 90.0, plan=PLAN | {"cuts": [0, 3]})
+    title = pictures(line("parameter", [outcome(1, 100.0, plan=PLAN | {"cuts": [0, 2]}), cuts]))[
+        0
+    ].title
+    assert title.endswith("only the plan's cuts change")
+    same = pictures(line("parameter", [outcome(1, 100.0), outcome(2, 90.0)]))[0].title
+    assert same.endswith("the plan stays")
 
 
 def test_cells_of_a_plane_say_what_the_fullest_device_holds_and_whether_it_fits():
@@ -313,4 +367,4 @@ def test_a_sweep_has_the_interval_that_a_plan_has():
     (point,) = found.points
     assert point.interval == interval_of(scenario, problem, best)
     (row,) = found.rows()
-    assert row["iteration, low, s"] < row["iteration, s"] < row["iteration, high, s"]
+    assert row["iteration_time_low_s"] < row["iteration_time_s"] < row["iteration_time_high_s"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -263,9 +265,9 @@ BAD = [
     ("SwitchName=a Nodes=n1 \\\n", "line 1 must end after its last line"),
     ("RingName=r Nodes=n[1-4]\n", "must define switches or blocks, but is 'rings'"),
     ("BlockName=a Nodes=n1\nBlockName=a Nodes=n2\n", "line 2 must define a block once, but is 'a'"),
-    ("BlockName=a\n", "line 1 must give a block its nodes, but is 'a'"),
+    ("BlockName=a\n", "must define a block with nodes, but is 'a'"),
     ("BlockName=a Nodes=n1\nBlockName=b Nodes=n1\n", "line 2 must put node n1 into one block"),
-    ("BlockSizes=4\n", "must define a block, but is 'none'"),
+    ("BlockSizes=4\n", "must define a block with nodes, but is 'none'"),
     ("BlockName=a Nodes=n1\nBlockSizes=4,12\n", "line 2 must have block sizes that are the first"),
     ("BlockName=a Nodes=n1\nBlockSizes=8,4\n", "line 2 must have block sizes that are the first"),
     ("BlockName=a Nodes=n1\nBlockSizes=4,4\n", "line 2 must have block sizes that ascend"),
@@ -369,7 +371,7 @@ def test_assumptions_name_what_is_used():
     alone = read_fabric(text, "t.conf", assumed=Assumed(devices_per_node=1)).notes
     assert not any("450 GB/s" in note for note in alone)
     several = read_fabric(text, "t.conf").notes
-    assert any("8 devices per node at 450 GB/s and 0.5 us" in note for note in several)
+    assert any(re.search(r"8 devices per node at .*450 GB/s.* 0.5 us", note) for note in several)
 
 
 def test_yaml_keys_stand_in_any_order_and_quotes():

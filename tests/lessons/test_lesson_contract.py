@@ -9,10 +9,11 @@ import re
 import pytest
 
 from nest_core.documents.errors import InputError
+from nest_core.documents.schema.lesson import NotesTable
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
 from nest_core.teaching.drawings.program_board import levels_board
 from nest_core.teaching.lessons import LESSONS, lesson
-from nest_core.teaching.lessons.lesson import Question
+from nest_core.teaching.lessons.lesson import Brief, Question
 
 EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
 
@@ -118,16 +119,20 @@ def test_pictures_have_text_of_16_pixels_at_a_projector_and_fit_their_place(show
             assert (after["x"], after["y"]) == (before["x"], before["y"])
 
 
-@pytest.mark.parametrize(("right", "hand"), [(1.0, "a"), (12.5, "a"), (13.0, "b"), (100.0, "d")])
-def test_hands_for_a_number_are_raised_for_ranges_that_double(right, hand):
-    asked = Question(text="How many?", right=right, answer="…", unit="MiB", most=100.0)
-    assert list(asked.hands.values()) == [
-        "0 to 12.5 MiB",
-        "12.5 to 25 MiB",
-        "25 to 50 MiB",
-        "50 to 100 MiB",
-    ]
-    assert asked.right_hand == hand
+@pytest.mark.parametrize(
+    ("right", "wrong", "hands", "hand"),
+    [
+        (8.0, ["32", "1", "7"], ["1 GiB", "7 GiB", "8 GiB", "32 GiB"], "c"),
+        (8.0, ["none", "8.01"], ["4 GiB", "8 GiB", "16 GiB", "32 GiB"], "b"),
+        (6.3, ["6", "0.28", "20"], ["0.28 GiB", "6.3 GiB", "12.6 GiB", "20 GiB"], "b"),
+    ],
+)
+def test_hands_for_a_number_are_raised_for_typical_ones(right, wrong, hands, hand):
+    question = Question(text="How many?", right=right, answer="…", unit="GiB", most=100.0)
+    mistakes = [{"answer": text, "overlooks": "…"} for text in wrong]
+    brief = Brief(question, NotesTable(expected="…", mistakes=mistakes))
+    assert list(brief.hands.values()) == hands
+    assert brief.right_hand == hand
 
 
 def test_a_step_past_the_last_one_is_the_last_one():

@@ -136,6 +136,11 @@ CLOS: dict[str, Clos] = {
     "a NIC for two devices": clos(64, nics=4, radix=16, ratios=(2.0,)),
     "three NICs for four devices": clos(24, per_node=4, nics=3, radix=12),
     "eight NICs for six devices": clos(36, per_node=6, nics=8, radix=32),
+    "uplinks of twice the rate": clos(64, ratios=(2.0,), spine_link_Bps=100e9),
+    "uplinks of four times the rate": clos(64, spine_link_Bps=200e9),
+    "fast cores": clos(
+        128, per_node=4, nics=4, radix=16, tiers=3, ratios=(1.0, 2.0), core_link_Bps=100e9
+    ),
     "two planes": clos(64, planes=2, ratios=(2.0,)),
     "meshed nodes": clos(64, interconnect="mesh"),
     "ring nodes": clos(32, interconnect="ring", ratios=(2.0,)),

@@ -19,7 +19,6 @@ from nest_core.network.algorithms import (
     ALGORITHMS,
     IN_NETWORK,
     MOST_FLOWS,
-    algorithm_phases,
     algorithm_stages,
 )
 from nest_core.network.algorithms.schedules import double_tree, halving, tree_edges
@@ -35,6 +34,12 @@ from nest_core.network.groups import exchange
 from nest_core.network.traffic import multi_rail_reduce_scatter
 from nest_core.scenario import load_fabric
 from nest_studio.cli import run
+
+
+def algorithm_phases(op, algorithm, network, groups):
+    """Phases of all stages, which follow one another."""
+    return [phase for stage in algorithm_stages(op, algorithm, network, groups) for phase in stage]
+
 
 NETWORKS = {name: collapse(spec) for name, spec in EVERY.items() if spec.devices > 1}
 EACH = [(op, name) for op, known in ALGORITHMS.items() for name in known]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from itertools import product
+
 import networkx as nx
 import pytest
 
@@ -124,7 +128,6 @@ UNEVEN = (
     ),
     clos(devices=4 * 23, nics_per_node=2, oversubscription=(2.0,)),
     clos(devices=4 * 23, missing=("node 3", "spine 1")),
-    clos(kind="rail_only", devices=4 * 23, oversubscription=(3.0,)),
     Dragonfly("d", 4, 2, 2, 50e9, 20e9, 1e-6),
 )
 
@@ -132,6 +135,87 @@ UNEVEN = (
 @pytest.mark.parametrize("fabric", UNEVEN, ids=lambda fabric: fabric.name)
 def test_uneven_fabrics_agree_with_a_maximum_flow(fabric):
     assert bisection(fabric) == pytest.approx(flow_Bps(fabric), rel=1e-6)
+
+
+def test_halves_by_number_are_not_the_least_of_a_short_leaf():
+    """16 and 7 nodes under the leaves of a rail: 12 and 4 + 7 cross 4 NICs and 5 uplinks, not 5."""
+    fabric = clos(kind="rail_only", devices=4 * 23, oversubscription=(3.0,))
+    assert bisection(fabric) == pytest.approx(4 * (4 + 5) * 50e9)
+    assert flow_Bps(fabric) == pytest.approx(4 * (5 + 5) * 50e9)
+
+
+def least_Bps(fabric, node_of):
+    """Least maximum flow over all halves of whole nodes, by networkx on the explicit links."""
+    graph = nx.DiGraph()
+    for a, b, data in fabric.explicit().edges(data=True):
+        capacity = data["bandwidth_Bps"] * data["count"]
+        graph.add_edge(a, b, capacity=capacity)
+        graph.add_edge(b, a, capacity=capacity)
+    sizes = Counter(node_of)
+    sides = [
+        dict(zip(sizes, sides, strict=True)) for sides in product((False, True), repeat=len(sizes))
+    ]
+    uneven = [abs(sum(sizes[n] if far[n] else -sizes[n] for n in far)) for far in sides]
+    cuts = []
+    for far in (far for far, rest in zip(sides, uneven, strict=True) if rest == min(uneven)):
+        both = graph.copy()
+        for device, node in enumerate(node_of):
+            both.add_edge(*((device, "sink") if far[node] else ("source", device)))
+        cuts.append(nx.maximum_flow_value(both, "source", "sink"))
+    return min(cuts)
+
+
+def multihomed(seed):
+    """Up to eight nodes with NICs on one to three leaves, which have some links to some spines."""
+    dice = random.Random(seed)
+    nodes, leaves, spines = dice.randint(3, 8), dice.randint(2, 6), dice.randint(1, 3)
+    elements = [Element(f"leaf{n}", "switch") for n in range(leaves)]
+    elements += [Element(f"spine{n}", "switch") for n in range(spines)]
+    links, node_of = [], []
+    for node in range(nodes):
+        elements += [Element(f"gpu{node}-{n}", "device") for n in range(2)]
+        elements.append(Element(f"inner{node}", "switch"))
+        links += [Link(f"gpu{node}-{n}", f"inner{node}", 450e9) for n in range(2)]
+        node_of += [node, node]
+        for leaf in dice.sample(range(leaves), dice.randint(1, min(leaves, 3))):
+            elements.append(Element(f"nic{node}-{leaf}", "nic"))
+            links.append(Link(f"inner{node}", f"nic{node}-{leaf}", 100e9))
+            links.append(Link(f"nic{node}-{leaf}", f"leaf{leaf}", 25e9, count=dice.randint(1, 4)))
+    for leaf, spine in product(range(leaves), range(spines)):
+        if count := dice.randint(0 if spine else 1, 6):
+            links.append(Link(f"leaf{leaf}", f"spine{spine}", 25e9, count=count))
+    return GraphFabric("multihomed", tuple(elements), tuple(links)), node_of
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("seed", range(40))
+def test_no_halves_of_whole_nodes_are_joined_by_less(seed):
+    """4.40 TB/s were said of a fabric with a cut of 3.70: halves were those of the numbers."""
+    fabric, node_of = multihomed(seed)
+    assert bisection(fabric) == pytest.approx(least_Bps(fabric, node_of), rel=1e-9)
+
+
+RAGGED = (
+    clos(devices=36, missing=("node 1", "node 5"), radix=16, oversubscription=(2.0,)),
+    clos(devices=40, kind="rail_optimised", missing=("leaf 3", "node 2"), radix=16),
+    clos(devices=36, kind="rail_only", radix=8, oversubscription=(3.0,), missing=("spine 1",)),
+    clos(devices=36, nics_per_node=2, radix=6, tiers=3, oversubscription=(1.0, 2.0)),
+    clos(devices=32, missing=("device 9", "node 4"), radix=16, oversubscription=(4.0,)),
+    Hierarchical(
+        "racks of one to four nodes",
+        (
+            Tier("node", 2, 400e9, 1e-6),
+            Tier("rack", 0, 50e9, 1e-6, group_sizes=(1, 3, 4, 2)),
+            Tier("hall", 4, 70e9, 1e-6, uplink_per="child"),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("fabric", RAGGED, ids=lambda fabric: fabric.name)
+def test_halves_of_ragged_trees_are_the_least(fabric):
+    node_of = fabric.node_of() if isinstance(fabric, Clos) else fabric.group_of(0)
+    assert bisection(fabric) == pytest.approx(least_Bps(fabric, node_of.tolist()), rel=1e-9)
 
 
 @pytest.mark.parametrize("interconnect", ["switch", "mesh", "ring"])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
-from fabric_specs import EVERY, TORI, TREES, TWISTED
+from fabric_specs import EVERY, TORI, TREES, TWISTED, rails
 
 from nest_core.fabric import Clos, Hierarchical
 from nest_core.network import Network, collapse
+from nest_core.network.error import collapse_error
 
 
 def table(network: Network) -> np.ndarray:
@@ -102,3 +104,15 @@ def test_levels_broadcast_like_numpy(name):
     assert network.level(5, rows).shape == (4,)
     assert network.level(5, 5).shape == ()
     assert network.level([], []).shape == (0,)
+
+
+def test_a_leaf_that_is_missing_does_not_take_the_spine_from_the_others():
+    """What is gone is not the scarcest of what is there."""
+    whole, lost = (collapse(rails(missing=missing)) for missing in ((), ("leaf 0", "leaf 1")))
+    spine, left = whole.levels[-1], lost.levels[-1]
+    assert (left.name, left.links, left.bandwidth_Bps) == (
+        spine.name,
+        spine.links,
+        spine.bandwidth_Bps,
+    )
+    assert math.isfinite(collapse_error(lost))

@@ -293,6 +293,8 @@ def test_one_flow_has_a_link_or_all_of_them():
         for routing in ("adaptive", "shortest_path", "ecmp")
     }
     assert found == pytest.approx({"adaptive": 1 / 100, "shortest_path": 1 / 50, "ecmp": 1 / 50})
+    fast = clos(64, nics=16, radix=64, routing="ecmp", spine_link_Bps=100e9)
+    assert beta(collapse(fast), [0], [63]).item() == pytest.approx(1 / 100)
 
 
 @pytest.mark.parametrize("routing", ["shortest_path", "ecmp"])

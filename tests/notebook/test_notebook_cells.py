@@ -107,7 +107,7 @@ def test_a_result_is_shown_as_text_html_and_pictures(small_answer):
     output = output_of(small_answer)
     assert output.text == str(small_answer)
     assert "<table" in output.html
-    assert "iteration time, s" in output.figures
+    assert "iteration_time_s" in output.figures
 
 
 def test_a_table_is_shown_as_text_and_html():

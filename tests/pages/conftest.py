@@ -15,8 +15,12 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Selectbox
 
 from nest_studio.compare import state as compare_state
+from nest_studio.form import fabric as fabric_forms
 from nest_studio.form import scenario as forms
+from nest_studio.form.fields import fold
 from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.tasks.plans import levelwise_program
+from nest_studio.jobs.tasks.requests import priced_baselines
 from nest_studio.plan import state as plan_state
 from nest_studio.session.store import Database
 
@@ -79,18 +83,29 @@ def no_baselines(request, monkeypatch):
     if request.node.get_closest_marker("baselines"):
         return
 
-    def none_of_them(scenario, place=""):
-        job = jobs.WorkerJob(f"baselines {scenario.key}")
-        job.set_result(())
+    ask = jobs.JobQueue.ask
+
+    def asked(queue, key, function, *args, **how):
+        if function not in (priced_baselines, levelwise_program):
+            return ask(queue, key, function, *args, **how)
+        job = jobs.WorkerJob(key)
+        job.set_result(() if function is priced_baselines else None)
         return job
 
-    def no_program(scenario, ours, place=""):
-        job = jobs.WorkerJob(f"level-wise program {scenario.key}")
-        job.set_result(None)
-        return job
+    monkeypatch.setattr(jobs.JobQueue, "ask", asked)
 
-    monkeypatch.setattr(plan_state, "_baselines", none_of_them)
-    monkeypatch.setattr(plan_state, "_levelwise", no_program)
+
+@pytest.fixture
+def shut_folds():
+    """Groups of the form are shut at first, as visitors find them."""
+
+
+@pytest.fixture(autouse=True)
+def open_folds(request, monkeypatch):
+    """Groups of the form are open at first, so that every field is drawn; but for `shut_folds`."""
+    if "shut_folds" not in request.fixturenames:
+        for module in (fabric_forms, forms):
+            monkeypatch.setattr(module, "fold", partial(fold, opened=True))
 
 
 @pytest.fixture

@@ -10,13 +10,14 @@ import re
 from pathlib import Path
 
 import pytest
+from page_parts import grey_parts
 from streamlit.testing.v1 import AppTest
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
-from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.report.sheet import weigh
-from nest_core.report.sheet.words import headline
+from nest_core.report.documents import DESIGN_COLOURS
+from nest_core.report.figures.comparison import pictures
+from nest_core.report.sheet import words
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.comparison import LONGEST_NAME, compare
 from nest_studio.compare.state import LONGEST_ADDRESS, READY_MADE
@@ -274,16 +275,16 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
     widget(page, "compare-add").click().run()
     assert not page.exception
     (notice,) = page.error
-    assert notice.value.startswith("Plan is left out: clos.devices must be a multiple")
+    assert notice.value.startswith("Plan is left out: Devices must be a multiple")
     assert charts(page) == before
-    assert ".st-key-results-below { opacity: 1" in text_of(page)
+    assert not grey_parts(page)
     widget(page, "compare-remove-0").click().run()
     assert charts(page) == before
-    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    assert grey_parts(page) == {"results"}
     widget(page, "compare-undo").click().run()
     widget(page, "compare-undo").click().run()
     assert not page.error
-    assert ".st-key-results-below { opacity: 1" in text_of(page)
+    assert not grey_parts(page)
 
 
 @pytest.mark.sampled(3)
@@ -362,7 +363,7 @@ def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch)
     assert not page.exception
     assert page.info[0].value == "One, planning: cancelled."
     assert charts(page) == before
-    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    assert grey_parts(page) == {"results"}
     monkeypatch.setattr(jobs.JobQueue, "ask", real)
     next(button for button in page.button if button.label == "Run").click().run()
     assert not page.info
@@ -384,7 +385,7 @@ def test_a_design_that_fails_is_a_line_and_the_others_stand(compare_page, monkey
     page = compare_page([*TWO, ["Three", SMALL, {**FEW, "accelerator.memory_GiB": 50.0}]])
     assert not page.exception
     (notice,) = page.error
-    assert notice.value == "Two: fabric must be smaller, but is 64: use less."
+    assert notice.value == "Two: Fabric must be smaller, but is 64: use less."
     shown = page.session_state["ComparePage"].answer[1]
     assert [one.name for one in shown.candidates] == ["One", "Three"]
     assert len(charts(page)) == 2
@@ -421,6 +422,7 @@ def test_labels_carry_units_and_help_a_range(compare_page):
     page = compare_page(**{"compare.budget": "network price"})
     for control in page.number_input:
         assert "," in control.label
+        assert "\\" not in control.label  # which a screen reader would read
         assert " to " in control.help
     for control in page.selectbox:
         assert control.help
@@ -438,11 +440,11 @@ def test_a_scenario_that_is_none_is_left_out_and_the_others_stand(compare_page):
     page = compare_page([TWO[0], bad, TWO[1]])
     assert not page.exception
     (notice,) = page.error
-    assert notice.value.startswith("Bad is left out: clos.devices must be a multiple of")
+    assert notice.value.startswith("Bad is left out: Devices must be a multiple of")
     shown = page.session_state["ComparePage"].answer[1]
     assert [one.name for one in shown.candidates] == ["One", "Two"]
     swatches = re.findall(r'nest-swatch" style="background: ([^"]+)"', text_of(page))
-    assert swatches == [SCENARIO_COLOURS[0], "transparent", SCENARIO_COLOURS[1]]
+    assert swatches == [DESIGN_COLOURS[0], "transparent", DESIGN_COLOURS[1]]
     assert [one.name for one in page.session_state["ComparePage"].history.present] == [
         "One",
         "Bad",
@@ -473,12 +475,13 @@ def answer_of(page):
     return re.search('nest-answer">([^<]+)', shown)[1], re.search('nest-below">([^<]+)', shown)[1]
 
 
-def test_the_title_is_the_break_even_of_the_first_under_the_prices_of_the_rail(compare_page):
+def test_the_title_is_the_decision_under_the_prices_of_the_rail(compare_page):
     page = compare_page([["4:1", SMALL, FEW | {RATIO: 4.0}], ["1:1", SMALL, FEW | {RATIO: 1.0}]])
     assert not page.exception
     found = page.session_state["ComparePage"].answer[1]
     title, below = answer_of(page)
-    assert title == headline(weigh(found.candidates, against_first=True))
+    assert title == words.title(found.decision())
+    assert found.decision().rule in text_of(page)
     assert "At $37.0 k" in below
     typed(page, "device_usd").set_value("$30,000").run()
     assert not page.error
@@ -496,14 +499,17 @@ def test_the_title_is_the_break_even_of_the_first_under_the_prices_of_the_rail(c
     [
         ("device_usd", "-5", "must be at least 0, but is '-5'"),
         ("device_usd", "cheap", "must be a number, but is 'cheap'"),
+        ("device_usd", "0", "Accelerator with server share must be above 0, but is '0'"),
         ("pue", "0.5", "must be at least 1, but is '0.5'"),
         ("hours", "120", "must be from 0 to 100 %, but is '120'"),
+        ("max_loss", "101", "must be from 0 to 100 %, but is '101'"),
         ("tokens", "0", "must be from 1 to 1e18, but is '0'"),
     ],
 )
 def test_a_price_that_cannot_be_is_one_sentence_and_figures_stand(compare_page, field, text, rule):
     page = compare_page()
-    good = {"device_usd": "30000", "pue": "1.2", "hours": "80", "tokens": "1e12"}[field]
+    figures = {"device_usd": "30000", "pue": "1.2", "hours": "80", "tokens": "1e12"}
+    good = (figures | {"max_loss": "5"})[field]
     typed(page, field).set_value(good).run()
     before = text_of(page)
     typed(page, field).set_value(text).run()
@@ -528,3 +534,13 @@ def test_one_click_adds_the_same_size_in_another_topology(compare_page):
     widget(page, "compare-add-as").set_value("fat-tree").run()
     assert not page.exception
     assert len(names(page)) == 4 or page.error
+
+
+def test_a_topology_that_does_not_exist_is_refused_in_labels(compare_page):
+    """A rack's 72 NICs do not fit on half of a leaf; "--compare" and "clos.radix" stood there."""
+    page = compare_page([["One", SMALL, FEW | {"fabric": "gb200-nvl72-rails"}]])
+    widget(page, "compare-add-as").set_value("spine-leaf").run()
+    assert not page.exception
+    (sentence,) = [notice.value for notice in page.error if "exist" in notice.value]
+    assert sentence.startswith("Spine-leaf must exist at this size: switch radix must")
+    assert not any(key in sentence for key in ("clos", "--compare", ".."))

@@ -56,7 +56,7 @@ def test_a_damaged_notebook_is_a_sentence_and_the_others_open(opened, path, docu
     page = opened("Odd")
     assert not page.exception
     assert len(page.error) == 1
-    assert page.error[0].value.startswith("notebook Odd must ")
+    assert page.error[0].value.startswith("Notebook Odd must ")
     page.sidebar.radio[0].set_value("Good").run()
     assert not page.exception
     assert not page.error
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_store_is_a_sentence_and_left_alone(opened, path):
     path.write_text("Dear diary, " * 100)
     page = opened("N")
     assert not page.exception
-    assert page.error[0].value.startswith("database must be one that can be read and written")
+    assert page.error[0].value.startswith("Database must be one that can be read and written")
     assert path.read_text() == "Dear diary, " * 100
 
 
@@ -95,6 +95,6 @@ def test_a_notebook_that_somebody_changed_is_not_deleted_unseen(opened, path):
     next(button for button in page.button if button.key == "delete-all").click().run()
     assert not page.exception
     assert store.open("N") == theirs
-    assert page.error[0].value.startswith("notebook N must still be version 1, which was opened")
+    assert page.error[0].value.startswith("Notebook N must still be version 1, which was opened")
     next(button for button in page.button if button.key == "delete-all").click().run()
     assert store.open("N") is None

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from page_parts import components, fabrics
+from page_parts import components, fabrics, grey_parts
 
 from nest_core.calibration.collectives.sweep import sweep
 from nest_core.documents.units import humanise_rate
@@ -182,7 +182,7 @@ def test_a_fabric_that_cannot_be_keeps_the_last_figures(fabric_page):
     assert "must" in notice.value
     assert values(page) == before
     assert charts(page) == drawn
-    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    assert grey_parts(page) >= {"results", "results-picture", "results-below"}
 
 
 def test_charts_stay_in_grey_while_others_are_awaited(fabric_page, monkeypatch):
@@ -199,7 +199,7 @@ def test_charts_stay_in_grey_while_others_are_awaited(fabric_page, monkeypatch):
     widget(page, "collective.devices").set_value(16).run()
     assert not page.exception
     assert charts(page) == drawn
-    assert ".st-key-swept { opacity: 0.35; }" in text_of(page)
+    assert grey_parts(page) == {"swept"}
 
 
 def test_a_large_fabric_is_no_matrix(fabric_page):

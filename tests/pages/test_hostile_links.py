@@ -73,7 +73,7 @@ KEYS = {
         "bill.device_usd",
         "bill.optics",
         "bill.hours",
-        "bill.order",
+        "bill.max_loss",
     ),
     "explore": (
         *FORM,

@@ -71,7 +71,7 @@ def predict(page, shown, *, right=True):
 @pytest.mark.sampled(3)
 @EVERY
 def test_every_lesson_opens_with_its_question_and_no_answer(learn_page, shown):
-    page = learn_page(lesson=shown.short)
+    page = learn_page(lesson=shown.key)
     assert not page.exception
     assert not page.error
     seen = text_of(page)
@@ -95,7 +95,7 @@ def test_every_lesson_opens_with_its_question_and_no_answer(learn_page, shown):
     ],
 )
 def test_a_prediction_reveals(learn_page, shown, right):
-    page = predict(learn_page(lesson=shown.short), shown, right=right)
+    page = predict(learn_page(lesson=shown.key), shown, right=right)
     assert not page.exception
     seen = text_of(page)
     assert ("Right. " in seen) is right
@@ -113,7 +113,7 @@ def test_a_prediction_reveals(learn_page, shown, right):
 @pytest.mark.sampled(3)
 @EVERY
 def test_show_me_reveals_without_a_prediction(learn_page, shown):
-    page = learn_page(lesson=shown.short)
+    page = learn_page(lesson=shown.key)
     widget(page, f"{shown.key}.show").set_value(True).run()
     assert f"Answer: {shown.brief().question.answer}" in text_of(page)
     assert figures(page)
@@ -122,7 +122,7 @@ def test_show_me_reveals_without_a_prediction(learn_page, shown):
 @pytest.mark.sampled(8)
 @EVERY
 def test_every_control_moves_the_figures(learn_page, shown):
-    page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
+    page = learn_page(lesson=shown.key, **{f"{shown.key}.show": "true"})
     started = "step" in shown.standard
     if started:
         widget(page, f"{shown.key}.step").set_value(5).run()
@@ -150,7 +150,7 @@ def test_a_link_restores_prediction_and_controls(learn_page, shown):
     other = control.values[-1] if control.values[-1] != control.standard else control.values[0]
     said = question.told(question.right) if question.choices else f"{question.right:g}"
     page = learn_page(
-        lesson=shown.short,
+        lesson=shown.key,
         **{f"{shown.key}.guess": said, f"{shown.key}.{control.key}": control.name(other)},
     )
     assert not page.exception
@@ -161,7 +161,7 @@ def test_a_link_restores_prediction_and_controls(learn_page, shown):
 
 @EVERY
 def test_teachers_notes_are_closed_and_complete(learn_page, shown):
-    page = learn_page(lesson=shown.short)
+    page = learn_page(lesson=shown.key)
     notes = next(box for box in page.expander if box.label == "Teacher's notes")
     assert not notes.proto.expanded
     told = shown.brief().notes
@@ -182,7 +182,7 @@ def projected(learn_page):
 def test_hands_are_counted_and_shown_beside_the_right_answer_at_the_reveal(projected):
     hands = {"a": 3, "b": 12, "c": 6, "d": 0}
     address = {f"steps.hands.{key}": str(count) for key, count in hands.items() if count}
-    page = projected(lesson="All-reduce", **address)
+    page = projected(lesson="steps", **address)
     seen = text_of(page)
     shown = lesson("steps")
     question = shown.brief().question
@@ -206,7 +206,7 @@ def test_hands_are_counted_and_shown_beside_the_right_answer_at_the_reveal(proje
 
 @pytest.mark.parametrize("shown", [lesson("bubble"), lesson("stash"), lesson("passes")])
 def test_a_projector_shows_question_and_figure_and_nothing_for_the_teacher(projected, shown):
-    page = projected(lesson=shown.short)
+    page = projected(lesson=shown.key)
     assert not page.exception
     assert shown.lead in text_of(page)
     assert not page.expander
@@ -225,12 +225,12 @@ def test_a_projector_shows_question_and_figure_and_nothing_for_the_teacher(proje
 def _keyed():
     import streamlit as st
 
-    from nest_core.teaching.lessons import lesson
     from nest_studio.learn.presentation import on_key
 
     st.session_state.setdefault("steps.step", 0)
+    st.session_state["lesson"] = st.query_params["lesson"]
     for name in st.query_params.get_all("press"):
-        on_key(lesson(st.query_params["lesson"]), name)
+        on_key(name)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_arrows_reveal_then_step_and_the_way_back_closes(names, opened, step):
 
 
 def test_a_page_listens_to_arrows_and_a_presenters_remote(learn_page):
-    page = learn_page(lesson="All-reduce", **{"steps.show": "true"})
+    page = learn_page(lesson="steps", **{"steps.show": "true"})
     (keys,) = components(page, "nest-studio.keys")
     assert keys["keys"] == {
         "ArrowRight": "next",
@@ -287,7 +287,7 @@ def test_next_and_previous_walk_through_all_lessons(learn_page):
 
 
 def test_steps_go_forward_and_back_within_their_range(learn_page):
-    page = learn_page(lesson="Levels", **{"levels.show": "true"})
+    page = learn_page(lesson="levels", **{"levels.show": "true"})
     assert widget(page, "levels.step.back").disabled
     for count in range(1, 10):
         widget(page, "levels.step.forward").click().run()
@@ -304,7 +304,7 @@ def test_steps_go_forward_and_back_within_their_range(learn_page):
         {"lesson": "Nothing"},
         {"bubble.guess": "5 %"},
         {"bubble.pp": "3", "bubble.show": "true"},
-        {"lesson": "Stash", "stash.guess": "many"},
+        {"lesson": "stash", "stash.guess": "many"},
     ],
 )
 def test_nonsense_in_the_address_is_ignored(learn_page, address):
@@ -316,7 +316,7 @@ def test_nonsense_in_the_address_is_ignored(learn_page, address):
 
 def test_labels_carry_help(learn_page):
     for shown in LESSONS:
-        page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
+        page = learn_page(lesson=shown.key, **{f"{shown.key}.show": "true"})
         for control in (*page.select_slider, *page.number_input):
             assert control.help
 
@@ -345,7 +345,7 @@ def slow_queue(monkeypatch):
 @EVERY
 def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_queue, shown):
     slow_queue.works = True
-    page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
+    page = learn_page(lesson=shown.key, **{f"{shown.key}.show": "true"})
     assert figures(page)
     asked = {function for _, function, _ in slow_queue.asked.values()}
     assert asked == ({work_brief, work_reveal} if shown.slow else set())
@@ -354,7 +354,7 @@ def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_queue, shown)
 def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow_queue):
     shown = lesson("oversubscription")
     address = {
-        "lesson": shown.short,
+        "lesson": shown.key,
         "large": "true",
         "oversubscription.after": "4:1",
         "oversubscription.guess": "8 or less: inside the node",

@@ -123,7 +123,7 @@ def test_what_is_kept_is_used_on_plan_renamed_and_deleted(measure_page, plan_pag
     store = kept_measurements(Database(database_url()))
     assert store.open("mine")["stack"]["name"] == "mine"
     widget(page, "button", "measure-keep-do").click().run()
-    assert "name must not be taken" in page.error[0].value
+    assert "Name must not be taken" in page.toast[0].value
     planned = plan_page(scenario=SMALL, stack=OWN_STACK, **{KEPT_AS: "mine"}, **PINNED)
     assert not planned.exception
     assert "Software: mine, calibrated" in text_of(planned)

@@ -7,6 +7,7 @@ tells what is opened (`opened_files`).
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,7 @@ def test_a_comparisons_link_opens_no_file(key, vault):
     with opened_below(vault) as opened:
         page.switch_page("../../pages/compare.py").run()
     kept(page, opened)
-    told = everything(page)
-    assert told.count(f"is left out: {key} must be") == 6
+    assert len(re.findall(r"is left out: [A-Z][^.:]* must be", everything(page))) == 6
 
 
 @pytest.mark.sampled(3)

@@ -150,7 +150,7 @@ def test_a_second_tab_is_told_before_it_overwrites(opened, store):
     page = opened("N")
     theirs = store.save("N", notes("theirs", "a", "b"), 1)
     press(page, "delete-a")
-    assert page.error[0].value.startswith("notebook N must still be version 1, which was opened")
+    assert page.error[0].value.startswith("Notebook N must still be version 1, which was opened")
     assert store.open("N") == theirs
     assert "<h2>theirs</h2>" in raw(page)
     press(page, "delete-a")
@@ -164,7 +164,7 @@ def test_a_notebook_is_renamed_and_deleted(opened, store):
     page = opened("N")
     page.text_input(key="notebook-name").set_value("M")
     page.button(key="FormSubmitter:rename-notebook-Rename").click().run()
-    assert page.error[0].value.startswith("notebook name must not be taken, but is 'M'")
+    assert page.error[0].value.startswith("Notebook name must not be taken, but is 'M'")
     page.text_input(key="notebook-name").set_value("Better")
     page.button(key="FormSubmitter:rename-notebook-Rename").click().run()
     assert [entry.name for entry in store.listed()] == ["Better", "M"]
@@ -186,7 +186,7 @@ def test_a_file_of_jupyter_is_taken_beside_one_of_its_name(opened, store):
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"\xff", "notebook must be UTF-8 text"), (b"{}", "notebook must be a Jupyter notebook")],
+    [(b"\xff", "Notebook must be UTF-8 text"), (b"{}", "Notebook must be a Jupyter notebook")],
 )
 def test_a_file_that_is_no_notebook_is_one_sentence(opened, store, content, sentence):
     page = opened()
@@ -202,7 +202,7 @@ def test_a_database_that_is_none_is_one_sentence(root, tmp_path, monkeypatch):
     monkeypatch.setenv("NEST_STUDIO_DATABASE", f"sqlite:///{path}")
     page = AppTest.from_file(str(root / "pages" / "notebook.py")).run()
     assert not page.exception
-    assert page.error[0].value.startswith("database must be one that can be read and written")
+    assert page.error[0].value.startswith("Database must be one that can be read and written")
 
 
 def test_its_files_are_a_notebook_a_report_and_a_lesson(opened, store, inputs):

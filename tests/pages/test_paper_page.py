@@ -100,7 +100,7 @@ def test_every_name_is_shown_with_its_paragraph(page: AppTest, name: str) -> Non
     for table in found.tables:
         assert table.title in shown
     for sentence in found.paragraph:
-        assert sentence[:40].replace("'", "&#x27;").replace('"', "&quot;") in shown
+        assert sentence.replace("`", "")[:40].replace("'", "&#x27;").replace('"', "&quot;") in shown
     charts = page.get("plotly_chart")
     model = "llama3" if models_of(found) else ""
     assert len(charts) == len(paper_pictures(found, model))

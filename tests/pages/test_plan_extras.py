@@ -30,11 +30,11 @@ def script(name: str, settings: list[str]) -> None:
     from nest_core.scenario import Scenario, scenario_document
     from nest_studio.plan.state import answer_of
     from nest_studio.plan.tabs import timeline_part
-    from nest_studio.plan.view import middle, parts_of
+    from nest_studio.plan.view import middle
 
     scenario = Scenario(scenario_document(name)[0], dict(map(setting, settings)))
     answer = answer_of(scenario)
-    middle(answer, scenario, parts_of(answer, scenario))
+    middle(answer, scenario)
     timeline_part(answer, scenario)
     st.caption("end")
 

@@ -10,7 +10,7 @@ from concurrent.futures import wait
 
 import pytest
 from our_plan import our_plan
-from page_parts import fabrics
+from page_parts import fabrics, grey_parts
 from plan_cards import big_figures, shown_figures
 
 from nest_core.api.answer import answer
@@ -25,6 +25,7 @@ from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.form.scenario import FORM
 from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.tasks.requests import priced_baselines
 from nest_studio.jobs.waiting import WorkerJob
 from nest_studio.plan import state as plan_state
 from nest_studio.session.open_plan import over_preset, unsaid
@@ -204,13 +205,13 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(plan_page):
     widget(page, "workload.sequence_length_tokens").set_value(4096).run()
     assert not page.exception
     (notice,) = page.error
-    assert notice.value.startswith("workload.sequence_length_tokens must not exceed the 512 ")
+    assert notice.value.startswith("Sequence length must not exceed the 512 ")
     assert values(page) == before
     assert fabrics(page) == drawn
-    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    assert grey_parts(page) == {"results", "results-middle", "results-methods"}
     widget(page, "workload.sequence_length_tokens").set_value(512).run()
     assert not page.error
-    assert ".st-key-results-below { opacity: 0.35" not in text_of(page)
+    assert not grey_parts(page)
 
 
 def test_bad_input_in_the_address_is_one_sentence_and_plans_nothing_else(plan_page, monkeypatch):
@@ -225,10 +226,10 @@ def test_bad_input_in_the_address_is_one_sentence_and_plans_nothing_else(plan_pa
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ({"search.ep": "exactly 7"}, "search.ep must divide the 8 experts, but is 7"),
+        ({"search.ep": "exactly 7"}, "Expert parallel (ep) must divide the 8 experts, but is 7"),
         (
             {"fabric": "gb200-nvl72-rails", "fabric.clos.devices": "600"},
-            "clos.devices must be a multiple of clos.devices_per_node = 72, but is 600",
+            "Devices must be a multiple of node size 72, but is 600",
         ),
     ],
 )
@@ -243,7 +244,7 @@ def test_a_search_without_a_point_is_one_sentence(plan_page):
     page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "exactly 7"})
     assert not page.exception
     assert len(page.error) == 1
-    assert page.error[0].value.startswith("search.tp ")
+    assert page.error[0].value.startswith("Tensor parallel (tp) ")
 
 
 def test_a_pin_without_a_meaning_is_said_beside_it_and_changes_nothing(plan_page):
@@ -325,9 +326,13 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
 @pytest.mark.baselines
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     """And then each with the line of its interval."""
-    slow = WorkerJob("slow")
+    slow, ask = WorkerJob("slow"), jobs.JobQueue.ask
+
+    def asked(queue, key, function, *args, **how):
+        return slow if function is priced_baselines else ask(queue, key, function, *args, **how)
+
     with monkeypatch.context() as patch:
-        patch.setattr(plan_state, "_baselines", lambda scenario, place="": slow)
+        patch.setattr(jobs.JobQueue, "ask", asked)
         patch.setattr(jobs, "wait_a_moment", lambda some: wait(set(some) - {slow}))
         page = plan_page(scenario="llama2-7b-64-h100")
         assert "…" in text_of(page), "the page did not draw our plan before the baselines"
@@ -372,7 +377,7 @@ def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, mon
     widget(page, "workload.global_batch_sequences").set_value(640).run()
     assert not page.exception
     assert page.button(key="stop-plan").label == "Cancel"
-    assert "opacity: 0.35" in text_of(page)
+    assert grey_parts(page) == {"results", "results-middle", "results-methods"}
     assert values(page) == before
     page.button(key="stop-plan").click().run()
     assert held.stopped

@@ -34,4 +34,5 @@ def test_a_sliders_move_resolves_the_scenario_once(plan_page, monkeypatch):
     resolved.clear()
     next(slider for slider in page.slider if slider.key == RATIO).set_value(3.0).run()
     assert not page.exception
-    assert resolved == {3.0: 1}
+    assert resolved.pop(3.0) == 1
+    assert set(resolved) <= {None}  # the preset itself, whose cache this test takes away

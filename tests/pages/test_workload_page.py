@@ -6,6 +6,7 @@ import html
 import json
 
 import pytest
+from page_parts import grey_parts
 from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.anatomy import anatomy
@@ -173,7 +174,7 @@ def test_bad_input_is_one_sentence_and_the_page_stays(workload_page, key, value,
     assert notice.value.startswith(sentence)
     assert values(page) == before
     assert charts(page) == drawn
-    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    assert grey_parts(page) == {"results"}
     first = 1 if isinstance(value, int) else "bf16"
     widget(page, key).set_value(first).run()
     assert not page.error

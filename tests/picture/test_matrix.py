@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +16,7 @@ from nest_core.costs.parse import read_plan
 from nest_core.planner.baselines.cost_matrices import cost_matrices, matrix_finding
 from nest_core.report.picture import Band, Box, Line, Words, picture, untitled
 from nest_core.report.picture.matrix import cell_key, crossed, lights, matrix_picture, pointing
+from nest_core.report.picture.svg import STYLE
 from nest_core.scenario import load_fabric, load_scenario
 
 PLANS = {
@@ -199,3 +201,31 @@ def test_the_finding_names_the_class_that_a_level_further_out_costs_most():
     assert matrix_finding(replace(read, own=outermost)).startswith(
         "Tensor traffic has to reach level spine and takes 11.5"
     )
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, WCAG 2."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_cells_are_tints_of_the_page_on_which_its_ink_can_be_read(theme):
+    """In the dark, cells were as white as by day: boxes of light with dark words."""
+    colours = {
+        name: (light, dark)[theme]
+        for name, light, dark in re.findall(r"--fabric-([\w-]+):light-dark\((#\w+),(#\w+)\)", STYLE)
+    }
+    tints = [colours[f"tint-{number}"] for number in range(5)]
+    apart = [contrast(tint, colours["bg"]) for tint in tints]
+    assert apart == sorted(apart)
+    assert apart[0] < 1.3
+    assert min(contrast(tint, colours["ink"]) for tint in tints) >= 4.5

@@ -12,8 +12,8 @@ from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.cli import run
 
 
-def weighing(scenario):
-    return SimpleNamespace(choice=SimpleNamespace(scenario=scenario))
+def decided(scenario):
+    return SimpleNamespace(best=SimpleNamespace(scenario=scenario))
 
 
 @pytest.mark.parametrize("fabric", ["h100-spine-leaf-1024-4to1", "dgx-superpod-h100"])
@@ -22,7 +22,7 @@ def test_every_tier_has_the_threshold_of_the_command(fabric, capsys):
     assert run(["accept", fabric, "--json"]) == 0
     tests = {one["tier"]: one for one in json.loads(capsys.readouterr().out)["tests"]}
     document = scenario_document("llama3-70b-1024-h100")[0] | {"fabric": fabric}
-    found = weighing(Scenario(document).values)
+    found = decided(Scenario(document).values)
     rows = acceptance_table(found)
     assert [tier for tier, *_ in rows] == list(tests)
     for tier, rates, _ in rows:
@@ -33,5 +33,5 @@ def test_every_tier_has_the_threshold_of_the_command(fabric, capsys):
 
 
 def test_a_torus_has_no_hosts_to_run_nccl_tests_on():
-    found = weighing(load_scenario("llama2-7b-64-tpu-torus"))
+    found = decided(load_scenario("llama2-7b-64-tpu-torus"))
     assert (acceptance_table(found), accepted_by(found)) == ((), "")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.studies.break_evens import between, of_design, speeds_tie
+from nest_core.studies.break_evens import between, of_design
 from nest_core.studies.solving import solve
 from nest_core.studies.uncertainty import interval_of, paired_sd, sureness_of
 from nest_core.studies.whole_bill import WholeBill
@@ -81,7 +81,7 @@ def test_there_is_one_crossing_at_most_and_it_is_the_one_found(one, other, price
 
     holds(crossing_of_price(one, other), by_price, Fraction(10**9))
     holds(crossing_of_years(one, other, float(price)), by_years, Fraction(10**7))
-    holds(crossing_of_hours(one, other, float(price)), by_hours, Fraction(1))
+    holds(crossing_of_hours(one, other, float(price), other), by_hours, Fraction(1))
 
 
 @pytest.fixture(scope="module")
@@ -119,24 +119,24 @@ def test_a_paired_interval_is_narrower_than_either_and_alike_both_ways(pair):
 def test_break_evens_of_a_pair_are_those_of_their_designs(pair):
     fast, slow = pair
     usd = fast.owned.device_usd
-    price, hours, years = between(slow, fast, usd)  # whichever is named first
+    price, hours, years = between(slow, fast, usd, 1.0, fast.cost())  # whichever is named first
     assert price.quantity == "device_usd"
     crossing = crossing_of_price(fast.cost(), slow.cost())
-    assert price.value == (None if crossing.always or crossing.never else crossing.at)
+    expected = None if crossing.always or crossing.never else pytest.approx(crossing.at)
+    assert price.value == expected
     whole_usd = [one.owned.total_usd.typical for one in (fast, slow)]
     designs = [one.cost().whole_usd(usd.typical) for one in (fast, slow)]
     assert designs == pytest.approx(whole_usd)
     assert (hours.quantity, years.quantity) == ("share_of_hours", "years")
     for one in (price, hours, years):
-        assert one.sentence.count(" wins over ") == 1
+        assert one.sentence.count(" costs less than ") == 1
         assert one.sentence.endswith(".")
         assert one.low is None or one.value is None or one.low <= one.value
         assert one.high is None or one.value is None or one.value <= one.high
-    assert ("differ by less" in price.sentence) == speeds_tie(fast, slow)
 
 
 def test_without_a_price_of_accelerators_the_break_even_stands(pair):
-    (only,) = between(*pair, None)
+    (only,) = between(*pair, None, 1.0, pair[0].cost())
     assert only.quantity == "device_usd"
     unpriced = WholeBill("B200", owned(load_fabric("dgx-superpod-b200"), load_prices(), "B200"))
     (alone,) = of_design(unpriced)
@@ -154,8 +154,9 @@ def test_a_design_ahead_at_every_price_says_so():
         WholeBill(name, bill, job, SimpleNamespace(samples_per_s=rate))
         for name, rate in (("fast", 2e5), ("slow", 1e5))
     )
-    price, hours, years = between(fast, slow, bill.device_usd)
-    assert price.sentence == "fast wins over slow whatever an accelerator costs."
-    assert hours.sentence == "fast wins over slow however few of its hours train this model."
-    assert years.sentence == "fast wins over slow however long it is kept."
+    price, hours, years = between(fast, slow, bill.device_usd, 1.0, fast.cost())
+    start = "At predicted speeds fast costs less than slow"
+    assert price.sentence == f"{start} whatever an accelerator costs."
+    assert hours.sentence == f"{start} however few of its hours train this model."
+    assert years.sentence == f"{start} however long it is kept."
     assert (price.value, price.low, price.high, price.winner) == (None, 0.0, 0.0, "fast")

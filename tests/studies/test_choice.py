@@ -12,11 +12,12 @@ from inline import Inline
 from studies import CLUSTER, written
 
 from nest_core.studies import sensitivity as module
-from nest_core.studies.design_choice import choose, decision_model, ties_of, weigh
+from nest_core.studies.design_choice import decision_model, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space
 from nest_core.studies.engine import WorkerPool
+from nest_core.studies.ranking import TieOrder, choose, first_change, ranked, ties_of
 from nest_core.studies.sensitivity import information, sensitivity
 from nest_core.studies.solving import losses, worst_of
 from nest_core.studies.study import load_study
@@ -59,12 +60,27 @@ def by_dollar(tmp_path_factory):
     return weighed(tmp_path_factory.mktemp("dollar"), "tokens_per_usd")
 
 
-def test_ties_are_listed_by_price_then_by_what_fails():
+def test_of_ties_the_one_that_fails_least_goes_first_then_price_then_power():
     costs = np.array([10.0, 10.1, 10.1, 20.0])
     apart = np.full((4, 4), 0.05)
     assert ties_of(costs, apart, 0) == [0, 1, 2]
-    assert choose(costs, apart, [(3.0, 0.0), (2.0, 0.5), (2.0, 0.1), (1.0, 0.0)]) == 2
-    assert choose(costs, np.zeros((4, 4)), [(3.0, 0.0)] * 4) == 0
+
+    def rule(*tie_orders):
+        return choose(costs, apart, [TieOrder(*one) for one in tie_orders])
+
+    cheap = (False, 1.0, 1.0)
+    assert rule((False, 3.0, 9.0), (True, 1.0, 1.0), (False, 2.0, 9.0), cheap) == 2
+    assert rule((True, 3.0, 9.0), (True, 1.0, 1.0), (True, 2.0, 9.0), cheap) == 1
+    assert rule((False, 2.0, 9.0), (False, 2.0, 8.0), (False, 2.0, 8.5), cheap) == 1
+    assert choose(costs, np.zeros((4, 4)), [TieOrder(*cheap)] * 4) == 0
+
+
+def test_what_another_surely_beats_does_not_win_by_its_ties():
+    """The second ties with the least, yet the third is surely cheaper than it."""
+    costs = np.array([10.0, 10.3, 10.1])
+    log_sd = np.array([[0.0, 0.05, 0.05], [0.05, 0.0, 0.001], [0.05, 0.001, 0.0]])
+    tie_orders = [TieOrder(False, usd, 1.0) for usd in (3.0, 1.0, 2.0)]
+    assert ranked(costs, log_sd, tie_orders) == [(2, 1), (0, 1), (1, 3)]
 
 
 def test_the_set_stands_in_the_order_of_the_goal(by_dollar):
@@ -77,8 +93,10 @@ def test_the_set_stands_in_the_order_of_the_goal(by_dollar):
         same = [one for one in choice.contenders if one.rank == rank]
         best = max(same, key=lambda one: one.value)
         assert all(one is best or best.name in one.ties for one in same)
-        prices = [one.planned.design.price_usd for one in same]
-        assert prices == sorted(prices)
+        tie_orders = [
+            ((one.worst_loss or (0.0,))[0] >= 0.1, one.planned.design.price_usd) for one in same
+        ]
+        assert tie_orders == sorted(tie_orders)
     for one in choice.contenders:
         assert one.span[0] < one.planned.days < one.span[1]
 
@@ -89,7 +107,7 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
     lost = []
     for member, bill in zip(study.members, one.bills, strict=True):
         change = one.planned.design.changes
-        found = losses(replace(member.scenario, overrides=change), bill.report)
+        found = losses(replace(member.scenario, overrides=change), bill.report)[1]
         lost.append(worst_of(found))
     assert one.worst_loss == max(lost)
 
@@ -132,8 +150,8 @@ def test_bars_are_what_the_goal_costs_at_the_ends(by_dollar):
 
 
 def test_a_crossing_is_found_by_bisection():
-    assert module._crossing(lambda at: int(at > 0.3), 0, 0.0, 1.0) == (pytest.approx(0.3), 1)
-    assert module._crossing(lambda at: int(at > 2.0), 0, 0.0, 1.0) is None
+    assert first_change(lambda at: int(at > 0.3), 0, 0.0, 1.0) == (pytest.approx(0.3), 1)
+    assert first_change(lambda at: int(at > 2.0), 0, 0.0, 1.0) is None
 
 
 def test_information_is_worth_what_the_normal_says():

@@ -9,6 +9,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from percent_columns import uneven
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
@@ -182,8 +183,8 @@ def test_a_budget_is_kept_and_used_up(name, kind, value):
         assert cost(step) > value
         return
     assert found.devices % step == 0
-    assert found.spent(kind) == pytest.approx(cost(found.devices))
-    assert found.spent(kind) <= value
+    assert found.spent == pytest.approx(cost(found.devices))
+    assert found.spent <= value
     try:
         assert cost(found.devices + step) > value or found.devices + step > MAX_DEVICES
     except InputError:
@@ -224,7 +225,7 @@ def test_a_degree_that_does_not_fit_what_is_left_is_told_and_harms_nothing_else(
     assert "search.dp" in first.losses[0].note
     assert 0 < first.at_budget.devices < 64
     assert first.at_budget.tokens_per_s is None
-    assert first.at_budget.note.startswith("search.dp must ")
+    assert first.at_budget.note.startswith("Data parallel (dp) must ")
     assert second.at_budget.tokens_per_s > 0
 
 
@@ -273,12 +274,21 @@ def test_fabrics_of_two_kinds_differ_in_their_kind_alone():
     assert differing(every) == ("fabric.kind",)
 
 
+def test_shares_of_one_line_have_equal_decimals():
+    staged = {"search__pp": 2, "search__tp": [8]}
+    entries = [
+        quick(str(size), workload__global_batch_sequences=size, **staged) for size in (64, 512)
+    ]
+    found = compare(**inputs(*entries))
+    assert not uneven({line.column: text} for line in found.lines() for text in line.texts)
+
+
 def test_the_table_as_csv_has_the_numbers():
     found = compare(**inputs(quick("a"), quick("=1+1")))
     head, *rows = csv.reader(io.StringIO(found.to_csv()))
     assert head == ["part", "figure", "unit", "a", "'=1+1"]
     by_figure = {row[1]: row for row in rows}
-    assert float(by_figure["Throughput"][3]) == found.candidates[0].tokens_per_s
+    assert float(by_figure["tokens_per_s"][3]) == found.candidates[0].tokens_per_s
     assert len(rows) == len(found.lines()) == len({line.column for line in found.lines()})
 
 

@@ -98,6 +98,6 @@ def test_the_command_writes_the_array_and_its_predictions(capsys, tmp_path, monk
     assert run(["next", "llama2-7b-64-tpu-torus", "--experiment", "uplinks"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert run(["next", "llama2-7b-64-h100", "--experiment", "spines"]) == 2
-    assert "must be uplinks" in capsys.readouterr().err
+    assert "--experiment" in capsys.readouterr().err
     assert run([*asked, "--runs", "3"]) == 2
     assert capsys.readouterr().err.startswith("--runs has no part in an experiment")

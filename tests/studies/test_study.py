@@ -46,14 +46,16 @@ def test_points_are_the_product_of_the_axes_and_equal_a_sweep(tmp_path, answers)
     ended = ran(study, answers)
     assert (ended.points, ended.computed, ended.reused, ended.failed) == (12, 12, 0, 0)
     rows = list(rows_of(study, answers))
-    assert [(row["batch"], row["zero"]) for row in rows] == [
+    assert [(row["global_batch_sequences"], row["zero"]) for row in rows] == [
         (batch, zero) for batch in (16, 32, 48, 64) for zero in (0, 1, 3)
     ]
     document, folder = scenario_document("tiny.toml", tmp_path)
     axes = [("zero", [0, 1, 3]), ("batch", [16, 32, 48, 64])]
     swept = sweep(Scenario(document, {}, folder), axes)
-    assert [row["iteration_s"] for row in rows] == [point.iteration_s for point in swept.points]
-    assert len({row["iteration_s"] for row in rows}) > 4
+    assert [row["iteration_time_s"] for row in rows] == [
+        point.iteration_s for point in swept.points
+    ]
+    assert len({row["iteration_time_s"] for row in rows}) > 4
 
 
 def test_what_is_there_is_not_computed_again(tmp_path, answers):
@@ -216,5 +218,5 @@ def test_a_study_killed_by_minus_9_goes_on_where_it_was(tmp_path):
     fresh = StoredAnswers(Database(f"sqlite:///{tmp_path}/fresh.sqlite"))
     ran(study, fresh)
     with (tmp_path / "two.csv").open() as file:
-        found = [float(row["iteration_s"]) for row in csv.DictReader(file)]
-    assert found == [row["iteration_s"] for row in rows_of(study, fresh)]
+        found = [float(row["iteration_time_s"]) for row in csv.DictReader(file)]
+    assert found == [row["iteration_time_s"] for row in rows_of(study, fresh)]

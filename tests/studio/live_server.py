@@ -66,15 +66,20 @@ STREAMLITS = [
 ]
 
 
-async def shown(port: int, page: str = "", query: str = "tour=off") -> list[ForwardMsg]:
-    """What a session is sent until the first run of a page has ended."""
-    origin, found = f"http://localhost:{port}", []
-    async with websockets.connect(
+def connected(port: int) -> websockets.connect:
+    """A session's web socket, to be entered."""
+    return websockets.connect(
         f"ws://localhost:{port}/_stcore/stream",
-        origin=origin,
+        origin=f"http://localhost:{port}",
         max_size=None,
         subprotocols=[websockets.Subprotocol("streamlit")],
-    ) as line:
+    )
+
+
+async def shown(port: int, page: str = "", query: str = "tour=off") -> list[ForwardMsg]:
+    """What a session is sent until the first run of a page has ended."""
+    found: list[ForwardMsg] = []
+    async with connected(port) as line:
         message = BackMsg()
         message.rerun_script.query_string, message.rerun_script.page_name = query, page
         await line.send(message.SerializeToString())

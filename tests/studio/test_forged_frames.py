@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import websockets
-from live_server import OURS, elements, served, shown
+from live_server import OURS, connected, elements, served, shown
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -70,19 +70,27 @@ class Session:
     def __init__(self, line: Any, page: str, query: str) -> None:
         self._line, self._page, self._query = line, page, query
         self.widgets: dict[str, str] = {}
+        self._opened: list[WidgetState] = []
 
     async def run(self, *states: WidgetState) -> list[ForwardMsg]:
         """Run the page with what the widgets are said to be, to its end."""
         message = BackMsg()
         asked = message.rerun_script
         asked.query_string, asked.page_name = self._query, self._page
-        asked.widget_states.widgets.extend(states)
+        asked.widget_states.widgets.extend((*self._opened, *states))
         await self._line.send(message.SerializeToString())
         found: list[ForwardMsg] = []
         while not found or not _ended(found[-1]):
             found.append(ForwardMsg.FromString(await asyncio.wait_for(self._line.recv(), 40)))
         self.widgets.update(widgets_of(found))
         return found
+
+    async def unfolded(self) -> list[ForwardMsg]:
+        """Run the page with the groups of its form open from now on, so that it has all fields."""
+        await self.run()
+        folds = [name for name in self.widgets if "-fold-" in name]
+        self._opened = [WidgetState(id=name, bool_value=True) for name in folds]
+        return await self.run()
 
     async def send(self, frame: bytes | str) -> None:
         """Send a frame as it is."""
@@ -120,12 +128,7 @@ def widgets_of(messages: list[ForwardMsg]) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def session(port: int, page: str) -> AsyncIterator[Session]:
-    async with websockets.connect(
-        f"ws://localhost:{port}/_stcore/stream",
-        origin=f"http://localhost:{port}",
-        max_size=None,
-        subprotocols=[websockets.Subprotocol("streamlit")],
-    ) as line:
+    async with connected(port) as line:
         yield Session(line, page, PAGES[page])
 
 
@@ -264,10 +267,10 @@ def test_a_session_goes_on_after_a_value_of_another_type(studio, key, said):
             return [one.body for one in elements(run, "html") if "nest-card" in one.body]
 
         async with session(port, "plan") as one, asyncio.timeout(150):
-            first = await one.run()
+            first = await one.unfolded()
             name = next(name for name in one.widgets if name.endswith(f"-{key}"))
             assert not faults(await one.run(WidgetState(id=name, **said)))
-            batch = next(name for name in one.widgets if name.endswith("batch_sequences"))
+            batch = next(name for name in one.widgets if name.endswith("global_batch_sequences"))
             state = WidgetState(id=batch, double_value=256.0)
             last = await one.run(state)
             while not faults(last) and metrics(last) in ([], metrics(first)):  # it is on its way
@@ -285,8 +288,8 @@ def test_a_whole_number_is_taken_as_browsers_say_it(studio):
 
     async def visit() -> None:
         async with session(port, "plan") as one:
-            await one.run()
-            name = next(name for name in one.widgets if name.endswith("batch_sequences"))
+            await one.unfolded()
+            name = next(name for name in one.widgets if name.endswith("global_batch_sequences"))
             state = WidgetState(id=name, int_value=96)
             async with asyncio.timeout(150):  # the page says it with its plan
                 while not _said(await one.run(state), b"batch 96"):
@@ -302,7 +305,7 @@ def test_a_first_message_of_forged_widgets_opens_its_page(studio):
 
     async def visit() -> None:
         async with session(port, "plan") as one:
-            await one.run()
+            await one.unfolded()
             names = list(one.widgets)
         async with session(port, "plan") as one:
             first = await one.run(*(WidgetState(id=name, json_value="[") for name in names))

@@ -11,7 +11,9 @@ from starlette.requests import Request
 from starlette.routing import Match
 from streamlit import config
 
-from nest_studio.jobs.tasks.requests import import_tasks
+from nest_core.scenario import Scenario, scenario_document
+from nest_studio.form.scenario import DEFAULT_SCENARIO
+from nest_studio.jobs.tasks.requests import warm_up
 from nest_studio.server import shell
 
 
@@ -69,4 +71,6 @@ def test_the_browser_opens_unless_told_not_to(
 
     asyncio.run(serve())
     assert opened == expected
-    assert begun == [import_tasks]
+    (first,) = begun
+    assert first.func is warm_up
+    assert first.args == (Scenario(scenario_document(DEFAULT_SCENARIO)[0]),)

@@ -17,8 +17,6 @@ median error of the links' own curve on runs held out for what does not. The log
 linear in every parameter, as `nest_core.studies.uncertainty` does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,10 +30,16 @@ from nest_core.costs.network_draw import drawn_network, drawn_software, routing_
 from nest_core.costs.software import Software, software_of
 from nest_core.documents import GIB, InputError, load_toml, named_file, require
 from nest_core.fabric import Clos, Fabric, IntArray
-from nest_core.hardware import WIDTH, Accelerator, load_accelerator, load_stack
-from nest_core.hardware.collectives import Curve
+from nest_core.hardware import (
+    WIDTH,
+    Accelerator,
+    Curve,
+    NetworkParameters,
+    load_accelerator,
+    load_spread,
+    load_stack,
+)
 from nest_core.hardware.collectives.library import KIND, OWN
-from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.network import Network, message_time
 from nest_core.network.collective import KINDS, bus_factor
 
@@ -119,8 +123,9 @@ def scopes_of(fabric: Fabric, network: Network) -> tuple[Scope, ...]:
         tier = HOST if index == 0 else network.levels[level].name
         if index == 1 and isinstance(fabric, Clos) and fabric.rails > 1:
             scopes += _rails(fabric, network, block)
-        op = "all_to_all" if level > 1 else "all_reduce"
-        scopes += _of_level(network, tier, op, child, block)
+        scopes += _of_level(
+            network, tier, "all_to_all" if level > 1 else "all_reduce", child, block
+        )
     return tuple(scopes)
 
 
@@ -163,9 +168,11 @@ def _rails(fabric: Clos, network: Network, units: IntArray) -> Iterator[Scope]:
 def _scope(network: Network, tier: str, op: str, devices: IntArray, times: int) -> Scope | None:
     """Return a scope; None where hosts hold unequal numbers of ranks, on which no test runs."""
     _, ranks = np.unique(network.host[devices], return_counts=True)
-    if len(devices) < 2 or len(np.unique(ranks)) > 1:
-        return None
-    return Scope(tier, tier, op, devices, len(ranks), int(ranks[0]), times)
+    return (
+        None
+        if len(devices) < 2 or len(np.unique(ranks)) > 1
+        else Scope(tier, tier, op, devices, len(ranks), int(ranks[0]), times)
+    )
 
 
 MESSAGE_BYTES = 4 * GIB
@@ -322,9 +329,11 @@ def _where(scope: Scope, devices: int) -> str:
         return f"on {scope.hosts:,} hosts under one leaf, device {scope.device} of each{turns}"
     if scope.tier == HOST:
         return f"on the {scope.hosts:,} hosts of one node{turns}"
-    if scope.is_block:
-        return f"on the {scope.hosts:,} hosts that share a {scope.tier}{turns}"
-    return f"on {scope.hosts:,} hosts, whole blocks of the tier below{turns}"
+    return (
+        f"on the {scope.hosts:,} hosts that share a {scope.tier}{turns}"
+        if scope.is_block
+        else f"on {scope.hosts:,} hosts, whole blocks of the tier below{turns}"
+    )
 
 
 def _expected(network: Network, software: Software, scope: Scope) -> Expected:
@@ -355,8 +364,7 @@ def _one_sd_worse(
 ) -> Iterator[tuple[Network, Software]]:
     """Yield the network with one uncertain parameter after the other."""
     curve, factor = software.inside, math.exp(-_inside_spread(software.inside))
-    inside = curve and curve.reaching(factor, 1, factor)
-    yield network, replace(software, inside=inside)
+    yield network, replace(software, inside=curve and curve.reaching(factor, 1, factor))
     if scope.hosts == 1:
         return
     spread = load_spread()

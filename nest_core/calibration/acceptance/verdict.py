@@ -7,8 +7,6 @@ every command of the tiers inside it was run and reached its own: what is outsid
 of it, and what is inside it is not the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -134,8 +132,9 @@ def _fits(test: Expected, run: NcclRun) -> bool:
     """Return whether a run is of a command."""
     scope = test.scope
     same = (scope.op, len(scope.devices), scope.hosts) == (run.op, len(run.ranks), len(run.hosts))
-    numbers = {number for _, number, _ in run.ranks}
-    return same and (scope.device is None or numbers == {scope.device})
+    return same and (
+        scope.device is None or {number for _, number, _ in run.ranks} == {scope.device}
+    )
 
 
 def _fault(outcomes: Sequence[CommandOutcome]) -> tuple[str | None, str]:
@@ -158,9 +157,11 @@ def _fault(outcomes: Sequence[CommandOutcome]) -> tuple[str | None, str]:
         if not missing and any(outcome.passed is None for outcome in of_tier):
             missing = tier
     count = plural(len(measured), "command")
-    if missing:
-        return None, f"No fault in what was run ({count} of {len(outcomes)}); {missing} is to come."
-    return None, f"Accepted: every one of {count} reached its threshold."
+    return (
+        (None, f"No fault in what was run ({count} of {len(outcomes)}); {missing} is to come.")
+        if missing
+        else (None, f"Accepted: every one of {count} reached its threshold.")
+    )
 
 
 def _slow(failed: Sequence[CommandOutcome]) -> str:

@@ -24,8 +24,6 @@ The minimum over regimes (and the maximum with the floor) is smoothed by a power
 sharpens in three rounds. Figures are rounded to four digits, as presets store them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

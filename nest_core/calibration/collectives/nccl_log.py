@@ -11,8 +11,6 @@ Limits: files of 5 MB (`nest_core.documents.files.read_text`), `MAX_ROWS` rows.
 Source: NVIDIA/nccl-tests ``src/common.cu``, ``PERFORMANCE.md``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

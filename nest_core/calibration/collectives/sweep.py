@@ -14,8 +14,6 @@ floor of exchanges whose far messages travel while near ones are sent.
 Units: seconds, bytes, bytes/s. Message sizes as nccl-tests counts them (`collective`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,7 +28,15 @@ from nest_core.documents import (
     preset_path,
     require,
 )
-from nest_core.network import IDEAL, FloatArray, IntArray, Network, message_time, price_phases
+from nest_core.network import (
+    IDEAL,
+    FloatArray,
+    IntArray,
+    Network,
+    by_algorithm,
+    message_time,
+    price_phases,
+)
 from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, algorithm_stages, check_op
 from nest_core.network.collective import (
     KINDS,
@@ -39,7 +45,6 @@ from nest_core.network.collective import (
     collective,
     member_groups,
 )
-from nest_core.network.traffic import by_algorithm
 
 __all__ = [
     "LIBRARY_NETWORK",
@@ -246,8 +251,9 @@ class _Ways:
             network, count = self._network, len(self._groups)
             stages = algorithm_stages(self._op, name, network, self._groups)
             phases = [phase for stage in stages for phase in stage]
-            reduces = name in IN_NETWORK
-            sending = self._software.of_algorithm(network, self._op, self._groups, reduces=reduces)
+            sending = self._software.of_algorithm(
+                network, self._op, self._groups, reduces=name in IN_NETWORK
+            )
             require(
                 sending,
                 "algorithm",

@@ -1,7 +1,5 @@
 """The fabric of a cluster, from what its logs say of it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -60,7 +58,7 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cl
     levels: list[Table] = []
     per_node = rates.devices_per_node
     if per_node > 1 or nodes == 1:
-        levels.append(_level("node", per_node, rates.intra_bandwidth_GBps, rates.intra_latency_us))
+        levels.append(_level("node", per_node, rates.inside_GBps, rates.intra_latency_us))
     if nodes > 1:
         levels.append(_level("network", nodes, rates.link_bandwidth_GBps, 2 * rates.hop_latency_us))
         assumed.append(
@@ -225,9 +223,9 @@ def _columns(node: NodeTopology, nics: Sequence[str], numbered: bool) -> list[in
         for column, name in enumerate(node.adapters)
         if (number := re.fullmatch(r"mlx5_(\d+)", name))
     }
-    if numbered and len(rails) == len(nics) and all(rail in column_of for rail in rails):
-        return [column_of[rail] for rail in rails]
-    return list(range(len(nics))) if len(nics) == node.nics else None
+    in_order = list(range(len(nics))) if len(nics) == node.nics else None
+    is_known = numbered and len(rails) == len(nics) and column_of.keys() >= set(rails)
+    return [column_of[rail] for rail in rails] if is_known else in_order
 
 
 def _nearest(

@@ -6,8 +6,6 @@ nccl-tests, numbers of nodes and processes from the launch command. The rest is 
 machine (`nest_core.calibration.training.machines`), one sentence each.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,12 +24,12 @@ from nest_core.documents import (
     plural,
     preset_names,
     require,
+    signed_percent,
     to_gib,
 )
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
-from nest_core.hardware import Accelerator, default_stack, load_accelerator
-from nest_core.hardware.collectives import OPS
+from nest_core.hardware import OPS, Accelerator, default_stack, load_accelerator
 from nest_core.interop.formats import Assumed
 from nest_core.interop.formats.nvidia_topo import NodeTopology
 from nest_core.network import collapse
@@ -91,7 +89,7 @@ def compare(run: NcclRun, fabric: Fabric, per_node: int, device: Accelerator) ->
         f"{op.replace('_', '-')} of {humanise_bytes(size)} over {plural(devices, 'device')} of"
         f" {plural(nodes, 'node')} ran at {humanise(measured, 'B/s')} of bus bandwidth in"
         f" {run.name}, the scenario's fabric predicts {humanise(predicted, 'B/s')}"
-        f" ({predicted / measured - 1:+z.0%})."
+        f" ({signed_percent(predicted / measured - 1, 0)})."
     )
     return BusComparison(run.name, sentence, measured, predicted)
 
@@ -169,6 +167,8 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
     title = f"{devices:,} {machine.name}, {plural(cluster.nodes, 'node')} of {per_node}"
     tables = {key: value for key, value in cluster.tables.items() if key not in ("schema", "name")}
     document = {"schema": 1, "name": title} | tables
+    if logs.topo is None:
+        document["assumed_inside_GBps"] = rates.inside_GBps
     fabric = build_fabric(checked(FabricFile, document))
     stack = default_stack(device.family.name).name
     assumed.append(

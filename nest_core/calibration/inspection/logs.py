@@ -6,8 +6,6 @@ A command may hold several launchers (``srun -N 16 torchrun --nproc-per-node 8``
 the inner one starts on every node count, one for each device.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable

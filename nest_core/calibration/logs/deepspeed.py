@@ -8,8 +8,6 @@ Source: ``deepspeed/utils/timer.py``, ``deepspeed/runtime/config.py`` of deepspe
 @edaa7221.
 """
 
-from __future__ import annotations
-
 import re
 
 from nest_core.calibration.logs.report import LogReader, number
@@ -46,8 +44,7 @@ class DeepspeedReader(LogReader):
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
         if "SamplesPerSec=" in text and (match := _STEP.search(text)):
-            samples = number(match[2])
-            self._step(int(match[1]), samples and 1.0 / samples)
+            self._step(int(match[1]), (samples := number(match[2])) and 1.0 / samples)
             self.add_memory("allocated", number(match[3]), GIB)
         elif "config.py" in text and (match := _SETTING.search(text)):
             if match[1] in (*self.plan, *_SETTINGS):

@@ -6,17 +6,16 @@ overrides (``model.tensor_model_parallel_size=4``), lines of shell, TOML and YAM
 DeepSpeed. A later one goes before an earlier.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nest_core.costs.shell import ends_values, script_words
+from nest_core.costs.megatron_job import REQUIRED
+from nest_core.costs.shell import ends_values, has_flags, may_hold_flags, script_words
 from nest_core.documents import InputError, parsed_json
 
-__all__ = ["launch_words", "settings_in"]
+__all__ = ["is_whole", "launch_words", "settings_in"]
 
 _SETTING = re.compile(
     r"""^\s*(?:export\s+|:\s*"?\$\{|-\s+)?([A-Za-z_][\w.]*)\s*(?::=|=|:)\s*"""
@@ -51,6 +50,15 @@ def settings_in(text: str) -> dict[str, str]:
     )
     return {name: value for name, value in settings.items() if name not in _MODEL} | (
         {"model": model} if model else {}
+    )
+
+
+def is_whole(text: str, settings: Mapping[str, str]) -> bool:
+    """Return whether a text with these settings is a command that starts Megatron-LM as it is."""
+    return (
+        has_flags(text)
+        and settings.keys() >= REQUIRED
+        and not any(map(may_hold_flags, launch_words(text)))
     )
 
 

@@ -25,8 +25,6 @@ is in bytes. Nothing of the plan is printed.
 Source: ``nemo/lightning/pytorch/callbacks/progress_printer.py`` of NVIDIA/NeMo @8cfedd72.
 """
 
-from __future__ import annotations
-
 import re
 
 from nest_core.calibration.logs.report import MAX_STEPS, LogReader, PrintedStep, number

@@ -10,8 +10,6 @@ Source: ``mlperf_logging/mllog`` of mlcommons/logging @7bbf7926; ``custom_callba
 NVIDIA/mlperf-common @85516e5a.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -8,8 +8,6 @@ caches. What takes `FAR` times as long as the median, or as little, is an evalua
 or a line that is broken.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

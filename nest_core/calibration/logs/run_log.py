@@ -5,15 +5,13 @@ does not say comes from the launch command, then from what a person gives (`RunF
 them say differently is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nest_core.calibration.logs.deepspeed import DeepspeedReader
-from nest_core.calibration.logs.launch import settings_in
+from nest_core.calibration.logs.launch import is_whole, settings_in
 from nest_core.calibration.logs.megatron import BridgeReader, MegatronReader, NemoReader
 from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.calibration.logs.report import LogReader, Steady, steady_of
@@ -24,6 +22,7 @@ from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.documents import GB, InputError, log_lines, require
+from nest_core.fabric import Fabric
 
 __all__ = ["Printed", "RunFacts", "read_command", "read_lines", "read_run_log"]
 
@@ -96,14 +95,14 @@ class RunFacts:
         the job stand in for what neither log nor command says.
     model : str
         A preset.
-    devices : int
-        Of the fabric that the run is on; 0 if that is not given.
+    fabric : Fabric, optional
+        That the run is on.
     """
 
     launch: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
-    devices: int = 0
+    fabric: Fabric | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +225,9 @@ def _printed(
     """Return the run of columns, once they are completed and checked, with what was measured."""
     assumed = _complete(cells, report, name)
     require(
-        not (0 < given.devices < int(cells["gpus"])),
+        given.fabric is None or given.fabric.devices >= int(cells["gpus"]),
         name,
-        f"must be of a run on the {given.devices:,} devices of --on",
+        f"must be of a run on the {given.fabric.devices if given.fabric else 0:,} devices of --on",
         f"of one on {cells['gpus']}",
         "name the fabric that it ran on",
     )
@@ -237,11 +236,13 @@ def _printed(
         cells |= _measured(report, steady, cells)
     only_given = tuple(column for column in given.columns if column not in stated)
     try:
-        return Printed(cells, row_of(cells, name), only_given, assumed)
+        row = row_of(cells, name)
     except Unusable as error:
         raise InputError(
             name, f"must describe a run (it {error})", "no whole one", "correct --launch"
         ) from error
+    on_it = replace(row.run, fabric=given.fabric)
+    return Printed(cells, replace(row, run=on_it), only_given, assumed)
 
 
 def _printer(reports: Sequence[LogReader], name: str) -> LogReader:
@@ -304,6 +305,9 @@ def _settings(
     printed = columns_of(report.settings)
     command = settings_in(given.launch) if given.launch.strip() else {}
     launched = columns_of(command)
+    together = columns_of(
+        {**command, **report.settings}, is_complete=is_whole(given.launch, command)
+    )
     for column, value in launched.items():
         require(  # a vocabulary is padded, and notes add up
             column in ("vocab", "notes") or printed.get(column, value) == value,
@@ -312,14 +316,14 @@ def _settings(
             f"{value} beside {printed.get(column)}",
             "give the command of this log",
         )
-    stated = {**launched, **printed}
+    stated = {**together, **launched, **printed}
     planned = stated.keys() & DEGREES or launched.keys() & {"gpus", "micro_batch"}
     if planned or _base(report) in ("torchtitan", "DeepSpeed"):
         stated = {"tp": "1", "pp": "1"} | stated
     model = given.model or report.settings.get("model", "") or command.get("model", "")
     stated = {**model_columns(model), **stated}
     cells = {**given.columns, **stated}
-    words = (*report.notes, printed.get("notes", ""), launched.get("notes", ""))
+    words = (*report.notes, together.get("notes", ""))
     cells["notes"] = "; ".join(dict.fromkeys(filter(None, words)))
     if report.device:
         _check_device(report.device, given, name)

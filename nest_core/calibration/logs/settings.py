@@ -4,15 +4,14 @@ Frameworks call the same thing by few names; `NAMES` holds them for every column
 launch command or a configuration file said them. What takes more than a name is a function below.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 
+from nest_core.costs.megatron_job import hidden_traffic, yes
 from nest_core.documents import preset_names, require
 from nest_core.workload import Model, by_method, load_model, spelled
 
-__all__ = ["NAMES", "columns_of", "model_columns", "preset_of", "sizes_of", "whole_number", "yes"]
+__all__ = ["NAMES", "columns_of", "model_columns", "preset_of", "sizes_of", "whole_number"]
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "gpus": ("world_size",),
@@ -76,8 +75,6 @@ FLAGS: Mapping[str, tuple[str, str]] = {
     "accumulate_allreduce_grads_in_fp32": ("fp32 grad accum", ""),
     "use_flash_attn": ("flash attention", ""),
     "overlap_moe_expert_parallel_comm": ("overlap_moe_expert_parallel_comm", ""),
-    "tp_comm_overlap": ("TP overlap on", "no TP overlap"),
-    "overlap_grad_reduce": ("DP overlap on", "no DP overlap"),
     "account_for_embedding_in_pipeline_split": ("embedding as own pp layer", ""),
     "moe_enable_deepep": ("DeepEP", ""),
 }
@@ -89,13 +86,15 @@ SCHEDULES = (("interleaved", "interleaved 1f1b"), ("1f1b", "1f1b"), ("zb", "sche
 UNSAID = frozenset({"", "none", "null", "auto", "-1"})
 
 
-def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
+def columns_of(settings: Mapping[str, str], *, is_complete: bool = False) -> dict[str, str]:
     """Return columns that settings decide; those that they leave open are missing.
 
     Parameters
     ----------
-    said : mapping
-        Settings by name, in lower case with underscores.
+    settings : mapping
+        By name, in lower case with underscores.
+    is_complete : bool
+        Whether they are a whole command of Megatron-LM, so that what it leaves out has its default.
 
     Raises
     ------
@@ -112,15 +111,20 @@ def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
         _local_batch(settings, columns)
         | _sharding(settings)
         | _precision(settings)
-        | _recomputation(settings)
+        | _recomputation(settings, {"recompute": "none"} if is_complete else {})
     )
     for name in ("sequence_parallel", "seq_parallel"):
         if name in settings:
             columns["seq_parallel"] = str(int(yes(settings[name])))
     if "use_tp_pp_dp_mapping" in settings:
-        swapped = yes(settings["use_tp_pp_dp_mapping"])
-        columns["rank_order"] = "tp-cp-pp-dp" if swapped else "tp-cp-dp-pp"
-    if notes := "; ".join(_notes(settings, columns)):
+        columns["rank_order"] = (
+            "tp-cp-pp-dp" if yes(settings["use_tp_pp_dp_mapping"]) else "tp-cp-dp-pp"
+        )
+    traffic = (
+        f"{kind.upper()} overlap on" if hides else f"no {kind.upper()} overlap"
+        for kind, hides in hidden_traffic(settings, is_complete=is_complete).items()
+    )
+    if notes := "; ".join((*_notes(settings, columns), *traffic)):
         columns["notes"] = notes
     return columns
 
@@ -144,11 +148,6 @@ def whole_number(settings: Mapping[str, str], name: str) -> int | None:
         "write the number",
     )
     return int(text)
-
-
-def yes(text: str) -> bool:
-    """Return whether a switch is on."""
-    return text.strip().lower() not in ("", "0", "false", "no", "none", "null", "off")
 
 
 def _first(settings: Mapping[str, str], names: tuple[str, ...]) -> int | None:
@@ -198,16 +197,16 @@ def _stages(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str
     """Return virtual stages where they are given by their layers, or by a layout."""
     if "vp_interleave" in columns or "pp" not in columns:
         return {}
-    pp = int(columns["pp"])
     layers = whole_number(settings, "num_layers_per_virtual_pipeline_stage")
     if layers and "layers" in columns:
-        return {"vp_interleave": str(max(1, int(columns["layers"]) // (pp * layers)))}
+        virtual_stages = int(columns["layers"]) // (int(columns["pp"]) * layers)
+        return {"vp_interleave": str(max(1, virtual_stages))}
     return {"vp_interleave": "1"} if "virtual_pipeline_model_parallel_size" in settings else {}
 
 
 def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
-    stage = settings.get("zero_stage") or settings.get("zero_optimization_stage")
-    stage = settings.get("zero_optimization.stage", stage)
+    names = ("zero_optimization.stage", "zero_stage", "zero_optimization_stage")
+    stage = next((settings[name] for name in names if settings.get(name)), None)
     if stage is not None and yes(settings.get("deepspeed", "true")):
         return {"dist_opt_or_zero": f"zero{stage}" if stage in ("1", "2", "3") else "none"}
     if yes(settings.get("use_megatron_fsdp", "")) or yes(settings.get("use_torch_fsdp2", "")):
@@ -224,8 +223,7 @@ def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
 def _precision(settings: Mapping[str, str]) -> dict[str, str]:
     """Return what products are computed in; empty where nothing is said of it."""
     fp8 = settings.get("fp8", settings.get("fp8_format", ""))
-    fp4 = settings.get("fp4", settings.get("fp4_format", ""))
-    if fp4.lower() not in (*UNSAID, "false"):
+    if settings.get("fp4", settings.get("fp4_format", "")).lower() not in (*UNSAID, "false"):
         return {"precision": "nvfp4"}
     if fp8.lower() not in (*UNSAID, "false"):
         return {"precision": f"fp8({settings.get('fp8_recipe', 'delayed')})"}
@@ -242,10 +240,11 @@ def _precision(settings: Mapping[str, str]) -> dict[str, str]:
     return {"precision": "fp32"} if {"bf16", "bfloat16_enabled"} & settings.keys() else {}
 
 
-def _recomputation(settings: Mapping[str, str]) -> dict[str, str]:
+def _recomputation(settings: Mapping[str, str], unsaid: dict[str, str]) -> dict[str, str]:
     granularity = settings.get("recompute_granularity", "").lower()
     if "recompute_granularity" not in settings:
-        return {"recompute": "selective"} if yes(settings.get("recompute_activations", "")) else {}
+        selective = yes(settings.get("recompute_activations", ""))
+        return {"recompute": "selective"} if selective else unsaid
     if granularity == "full":
         method = settings.get("recompute_method", "").lower()
         layers = whole_number(settings, "recompute_num_layers")
@@ -259,9 +258,8 @@ def _recomputation(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _notes(settings: Mapping[str, str], columns: Mapping[str, str]) -> Iterator[str]:
-    for name, (on, off) in FLAGS.items():
-        if name in settings and (word := on if yes(settings[name]) else off):
-            yield word
+    flags = (words[not yes(settings[name])] for name, words in FLAGS.items() if name in settings)
+    yield from filter(None, flags)
     if settings.get("attention_backend", "").lower().rpartition(".")[2] in ("flash", "fused"):
         yield "flash attention"
     if "untie_embeddings_and_output_weights" in settings and not yes(

@@ -9,8 +9,6 @@ Source: ``torchtitan/components/metrics.py``, ``train.py``, ``distributed/parall
 pytorch/torchtitan @b5bcd76c and v0.1.0 to v0.2.2.
 """
 
-from __future__ import annotations
-
 import re
 
 from nest_core.calibration.logs.report import LogReader, number

@@ -17,8 +17,6 @@ throughputs with a setting over without; ``benchmarks/validation`` writes it fro
 experiments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -16,8 +16,6 @@ which holds where ``P`` knows some parameter exactly. There the posterior is tak
 regression. One run alone has nothing to be left out of.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -30,17 +28,20 @@ import numpy.typing as npt
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
 from nest_core.calibration.training.runs import MeasuredRow, Run, Unread
-from nest_core.documents import InputError, plural, require, toml_document
-from nest_core.hardware.collectives import Curve
-from nest_core.hardware.collectives.library import curve_document
-from nest_core.hardware.posterior import (
+from nest_core.documents import InputError, percent, plural, require, signed_percent, toml_document
+from nest_core.hardware import (
     BOUNDED,
     PARAMETERS,
     RUN_FACTOR,
     WIDTH,
+    Curve,
     Knowledge,
+    Stack,
+    known_of,
+    load_stack,
+    under,
 )
-from nest_core.hardware.stacks import Stack, known_of, load_stack, under
+from nest_core.hardware.collectives.library import curve_document
 
 __all__ = [
     "Calibrated",
@@ -184,8 +185,7 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     at, errors, start, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
     among = jacobian @ prior.covariance @ jacobian.T + np.diag(noise**2)
     gain = np.linalg.solve(among, jacobian @ prior.covariance).T  # (parameters, runs)
-    leverage = np.einsum("ij,ji->i", jacobian, gain)
-    left_out = errors / (1.0 - np.minimum(leverage, 1.0 - 1e-9))
+    left_out = errors / (1.0 - np.minimum(np.einsum("ij,ji->i", jacobian, gain), 1.0 - 1e-9))
     covariance = prior.covariance - gain @ jacobian @ prior.covariance
     return Calibration(
         next(iter(families)),
@@ -272,10 +272,10 @@ def _usable(
 
 
 def _far(predicted: float, measured: float) -> str:
-    if math.isfinite(predicted) and measured / FAR < predicted < measured * FAR:
-        return ""
     return (
-        f"takes {measured:.3g} s where {predicted:.3g} s are predicted, more than a factor of "
+        ""
+        if math.isfinite(predicted) and measured / FAR < predicted < measured * FAR
+        else f"takes {measured:.3g} s where {predicted:.3g} s are predicted, more than a factor of "
         f"{FAR:g} apart: its unit, its accelerator or its plan is another than it says"
     )
 
@@ -317,8 +317,9 @@ def _spread(slopes: Array, covariance: Array, noise: float) -> float:
 
 def _jacobian(predicted: Callable[[Array], Array], at: Array, here: Array) -> Array:
     """Return derivatives of the logarithms of predicted times, (runs, parameters)."""
-    steps = _MOVE * np.eye(len(at))
-    return np.column_stack([(here - predicted(at - step)) / _MOVE for step in steps])
+    return np.column_stack(
+        [(here - predicted(at - step)) / _MOVE for step in _MOVE * np.eye(len(at))]
+    )
 
 
 def stack_toml(calibration: Calibration, name: str) -> str:
@@ -342,7 +343,8 @@ def stack_document(calibration: Calibration, name: str) -> dict[str, Any]:
     counted = plural(len(runs), "own run")
     source = (
         f"{name}: {base.name} fitted to {counted} ({ids[:1000]}), mean error "
-        f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+z.1%}"
+        f"{percent(sum(map(abs, errors)) / len(runs))}, "
+        f"bias {signed_percent(sum(errors) / len(runs))}"
     )
     return {
         "framework": base.framework,

@@ -6,8 +6,6 @@ first that is found decides. `NOTES` holds what may be read from the free text o
 its configuration, never anything measured.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -121,12 +119,10 @@ NOTES: Mapping[str, Rules] = {
         (r"async ?tp", "yes"),
         (r"vanilla tp|no tp\S* overlap", "no"),
         (r"\btp\S* (comm )?overlap on", "yes"),
-        (r"overlap on", "no"),  # others are named, this one is not
     ),
     "pipeline overlap": (
         (r"no \S*pp\S* overlap", "no"),
         (r"\bpp\S* (comm )?overlap on|/pp\S* (comm )?overlap on", "yes"),
-        (r"overlap on", "no"),
     ),
     "data overlap": (
         (r"no \S*dp overlap", "no"),

@@ -14,8 +14,6 @@ column holds (ranks of latent attention, shared experts, the width of a head) co
 else from a preset of the same structure.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +29,7 @@ from nest_core.documents import (
     preset_path,
     require,
 )
-from nest_core.fabric import Hierarchical, Tier
+from nest_core.fabric import Fabric, Hierarchical, Tier
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.network import Network, collapse
 from nest_core.workload import Model
@@ -187,7 +185,7 @@ def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> 
 
 
 @lru_cache(maxsize=256)
-def network_of(fabric: Hierarchical) -> Network:
+def network_of(fabric: Fabric) -> Network:
     """Return a fabric's levels; runs on the same fabric share them."""
     return collapse(fabric)
 
@@ -317,9 +315,10 @@ def model_of(run: Run) -> Model:
 
 def _groups(preset: dict[str, object], experts: int) -> tuple[int, int]:
     """Return groups that tokens choose experts from, of a preset with as many experts; else one."""
-    if preset.get("experts") != experts:
-        return 1, 1
-    return _size(preset, "expert_groups") or 1, _size(preset, "top_groups") or 1
+    same = preset.get("experts") == experts
+    return (
+        (_size(preset, "expert_groups") or 1, _size(preset, "top_groups") or 1) if same else (1, 1)
+    )
 
 
 def _size(preset: dict[str, object], field: str) -> int:

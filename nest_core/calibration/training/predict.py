@@ -21,8 +21,6 @@ How widely a predicted training time spreads under the posterior of measured run
 linearised at the posterior's centre, in the logarithms of time and of the factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -42,11 +40,20 @@ from nest_core.costs import RECOMPUTE, Plan, Problem, Report, price
 from nest_core.costs.plan import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
 from nest_core.documents import InputError, require
-from nest_core.hardware import Accelerator, Stack, load_stack, under
-from nest_core.hardware.collectives import Curve
+from nest_core.hardware import (
+    PARAMETERS,
+    Accelerator,
+    Curve,
+    Knowledge,
+    Posterior,
+    Stack,
+    hiding,
+    load_stack,
+    under,
+)
 from nest_core.hardware.collectives.library import REDUCING
-from nest_core.hardware.posterior import PARAMETERS, Knowledge, Posterior
 from nest_core.scenario.job import Job
+from nest_core.workload import ordered
 
 __all__ = [
     "Prediction",
@@ -190,14 +197,10 @@ def stack_of(run: Run) -> Stack:
     how fp8 products are scaled.
     """
     stack = load_stack(run.stack)
-    overlap = tuple(
-        (traffic, (run.precision,) if hidden else ())
-        for traffic, hidden in zip(("tp", "pp", "dp"), run.overlap, strict=True)
-    )
+    traffic = dict(zip(("tp", "pp", "dp"), run.overlap, strict=True))
     compiled = run.fact("compiled")
     return replace(
-        stack,
-        overlap=overlap,
+        hiding(stack, run.precision, traffic),
         launch="iteration_graphs" if run.fact("launch") else stack.launch,
         fused=stack.fused if compiled is None else compiled == "yes",
         fp8="blockwise" if "mx" in run.precision_name.lower() else stack.fp8,
@@ -235,9 +238,12 @@ def _cuts(layers: int, virtual_stages: int, embedding_stage: bool) -> tuple[int,
     (0, 4, 8, 12, 16)
     """
     counted = layers % virtual_stages == 0 and (layers - 2) % virtual_stages != 0
-    if virtual_stages > 1 and (counted or (embedding_stage and layers >= virtual_stages)):
-        return tuple(stage * layers // virtual_stages for stage in range(virtual_stages + 1))
-    return even_cuts(layers, virtual_stages)
+    as_layers = virtual_stages > 1 and (counted or (embedding_stage and layers >= virtual_stages))
+    return (
+        tuple(stage * layers // virtual_stages for stage in range(virtual_stages + 1))
+        if as_layers
+        else even_cuts(layers, virtual_stages)
+    )
 
 
 def job_of(
@@ -284,9 +290,7 @@ def job_of(
         attention=run.attention,
         capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
         gradient_bytes=run.gradient_bytes,
-        recomputations=RECOMPUTE
-        if run.recompute in ("", *RECOMPUTE)
-        else (*RECOMPUTE, run.recompute),
+        recomputations=ordered((run.recompute or "none",)),
         dispatch=run.fact("dispatch") or "all_to_all",  # type: ignore[arg-type]  # words of `NOTES`
         expert_overlap=run.fact("expert overlap") == "yes",
     )
@@ -298,8 +302,10 @@ def problem_of(
     factors: Mapping[str, float] | None = None,
     curves: tuple[Curve, ...] = (),
 ) -> Problem:
-    """Return the problem of a run on its own nodes; parameters and errors are those of `job_of`."""
-    return job_of(run, accelerator, factors, curves).problem_on(network_of(fabric_of(run)))
+    """Return the problem of a run on its fabric or nodes; parameters and errors as of `job_of`."""
+    return job_of(run, accelerator, factors, curves).problem_on(
+        network_of(run.fabric or fabric_of(run))
+    )
 
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,8 +10,6 @@ What a row says is read by `nest_core.calibration.training.rows`. One that canno
 with its reason, a file that is no table of training runs refused.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -133,8 +131,10 @@ def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str
             require(
                 number <= MAX_ROWS, name, f"must have at most {MAX_ROWS:,} rows", "more", "split it"
             )
-            identity = (cells.get("id") or "").strip() or f"{prefix}row {number}"
-            yield {**convert(cells), "id": identity}
+            yield {
+                **convert(cells),
+                "id": (cells.get("id") or "").strip() or f"{prefix}row {number}",
+            }
     except csv.Error as error:
         raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
 
@@ -167,8 +167,7 @@ def _converter(columns: Sequence[str], name: str) -> Callable[[dict[str, str]], 
 def _megatron_cells(cells: Mapping[str, str]) -> dict[str, str]:
     size = cells.get("params_billion", "").strip()
     model = f"GPT-{size}B" if size else f"GPT-{cells['layers']}x{cells['hidden']}"
-    batch = {"global_batch_seqs": cells["global_batch"], "model": model}
-    return {**cells, **batch, **MEGATRON}
+    return {**cells, **{"global_batch_seqs": cells["global_batch"], "model": model}, **MEGATRON}
 
 
 def _outcome(cells: Mapping[str, str]) -> MeasuredOutcome:

@@ -4,8 +4,6 @@ What a row leaves unstated takes the defaults of `DEFAULTS`, the same for all ro
 which it needed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -29,7 +27,7 @@ from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.runs import Run
 from nest_core.costs import Point
 from nest_core.documents import GB, InputError
-from nest_core.hardware.stacks import Stack, all_stacks, load_stack
+from nest_core.hardware.stacks import Stack, all_stacks, default_stack, load_stack
 from nest_core.workload.recomputation import recomputation
 
 __all__ = ["DEFAULTS", "Unusable", "run_of"]
@@ -60,6 +58,9 @@ DEFAULTS: Mapping[str, str] = {
 ``inter_bw_GBps_per_gpu``, and what is left names ports of hosts (Gaudi 2), of PCIe (Oracle) or of
 another network ("100GbE InfiniBand": read as 12.5 GB/s, that run comes out 2.4 times too slow).
 """
+
+_OWN = ("own run", "launch command")
+"""How sources of rows begin that were read of a person's own logs and commands."""
 
 T = TypeVar("T")
 
@@ -216,7 +217,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         stack=stack.name,
         attention="flash" if stated("attention", notes) == "flash" else stack.attention,
         embedding_stage=stated("embedding stage", notes) == "yes",
-        overlap=_overlap(notes, stack, precision),
+        overlap=_overlap(row, stack, precision),
         head_dim=_noted(r"head_dim (\d+)", notes),
         dense_layers=_noted(r"(\d+) dense \+", notes),
         facts=(
@@ -324,14 +325,17 @@ def _stack(row: _Cells, framework: str) -> Stack:
     """Return the software that a row names, else the one that its source is known for.
 
     That is the newest stack of its framework on such accelerators one of whose patterns is found
-    in source, notes and way of sharding; else the newest of those; else of the framework.
+    in source, notes and way of sharding; else the one that a scenario of these devices has, of
+    the framework's. What stands for publications that say nothing is not said of own runs.
     """
-    name = row.text("stack")
+    name, is_own = row.text("stack"), row.text("source").startswith(_OWN)
     if name:
         try:
-            return load_stack(name)
+            stack = load_stack(name)
         except InputError as error:
             raise Unusable(f"states stack as {name!r}, which is none known") from error
+        if not is_own or stack.framework == framework:  # else the scenario's, not the log's
+            return stack
     words = " | ".join(row.text(column) for column in ("source", "notes", "dist_opt_or_zero"))
     try:
         family = accelerator_of(row.text("accelerator")).family.name
@@ -339,7 +343,8 @@ def _stack(row: _Cells, framework: str) -> Stack:
         family = ""
     of_framework = [stack for stack in all_stacks() if stack.framework == framework]
     able = [stack for stack in of_framework if family in stack.families] or of_framework
-    return next((stack for stack in able if stack.ran(words)), able[0])
+    ran = (s for s in able if s.ran(words) and not (is_own and s.ran("")))
+    return next(ran, default_stack(family, able))
 
 
 def _noted(pattern: str, notes: str) -> int:
@@ -347,14 +352,18 @@ def _noted(pattern: str, notes: str) -> int:
     return int(match[1]) if match and len(match[1]) < 6 else 0
 
 
-def _overlap(notes: str, stack: Stack, precision: str) -> tuple[bool, bool, bool]:
+def _overlap(row: _Cells, stack: Stack, precision: str) -> tuple[bool, bool, bool]:
     """Return whether tensor-, pipeline- and data-parallel traffic overlaps.
 
-    What the notes say, else the stack.
+    What the notes say, else the stack. A publication that names what it overlaps means that the
+    rest does not, but for gradients; own logs and commands state all that their switches decide.
     """
-    words = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
+    notes = row.text("notes")
+    is_list = "overlap on" in notes.lower() and not row.text("source").startswith(_OWN)
     tensor, pipeline, data = (
-        stack.overlaps(traffic, precision) if word is None else word == "yes"
-        for word, traffic in zip(words, ("tp", "pp", "dp"), strict=True)
+        stack.overlaps(traffic, precision) and not (is_list and traffic != "dp")
+        if (word := stated(f"{kind} overlap", notes)) is None
+        else word == "yes"
+        for kind, traffic in (("tensor", "tp"), ("pipeline", "pp"), ("data", "dp"))
     )
     return tensor, pipeline, data

@@ -4,12 +4,11 @@ A `Run` is a configuration, a `MeasuredOutcome` what came of it. Predictions are
 alone, so nothing measured can enter them. Seconds, bytes and bytes/s.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.costs import Memory, Point
+from nest_core.fabric import Fabric
 
 __all__ = [
     "MEMORY_KINDS",
@@ -65,6 +64,8 @@ class Run:
         The table's own marks: how sure a row is, and ``calib15`` where it may be fitted.
     assumed : tuple of str
         Columns whose default was needed.
+    fabric : Fabric, optional
+        That it ran on, its first devices; else nodes as the columns have them.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Run:
     quality: str = ""
     subset: str = ""
     assumed: tuple[str, ...] = ()
+    fabric: Fabric | None = None
 
     def fact(self, name: str) -> str | None:
         """Return what the notes state, if they do."""
@@ -166,6 +168,5 @@ def counted_bytes(memory: Memory, kind: str) -> float:
     kind : str
         One of `MEMORY_KINDS`.
     """
-    if kind == "device":
-        return memory.total
-    return memory.reserved if kind == "reserved" else memory.tensors
+    counted = {"device": memory.total, "reserved": memory.reserved}
+    return counted.get(kind, memory.tensors)

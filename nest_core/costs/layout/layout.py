@@ -337,8 +337,7 @@ def ragged_ranks(
         inside = np.arange(width).reshape(cp, tp)
         if order[0] == "cp":
             inside = np.arange(width).reshape(tp, cp).T
-        replica = first + step * np.arange(dp)
-        groups.append((replica[:, None, None] + inside).reshape(dp * cp, tp))
+        groups.append(((first + step * np.arange(dp))[:, None, None] + inside).reshape(dp * cp, tp))
         before += width
     return tuple(groups)
 

@@ -112,8 +112,9 @@ def _level_names(network: Network) -> tuple[str, ...]:
 def _of_node(sizes: IntArray) -> list[int]:
     most = int(sizes.max())
     few = range(1, min(most, _SMALL if most <= _SMALL else _SMALL // 2) + 1)
-    powers = [2**bit for bit in range(most.bit_length())]
-    return sorted({*few, *powers, *sizes.tolist()}, reverse=True)
+    return sorted(
+        {*few, *[2**bit for bit in range(most.bit_length())], *sizes.tolist()}, reverse=True
+    )
 
 
 def _of_block(sizes: IntArray, nodes: IntArray) -> list[int]:

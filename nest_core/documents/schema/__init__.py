@@ -14,7 +14,14 @@ from nest_core.documents.schema.checking import (
     label,
 )
 from nest_core.documents.schema.fabric import FabricFile, LevelTable
-from nest_core.documents.schema.parameters import Parameter, names_of, parameter
+from nest_core.documents.schema.parameters import (
+    Parameter,
+    fabric_key,
+    in_labels,
+    names_of,
+    parameter,
+    settings_in,
+)
 from nest_core.documents.schema.scenario import (
     AcceleratorFile,
     ScenarioFile,
@@ -42,7 +49,10 @@ __all__ = [
     "add_kind",
     "check_plain",
     "checked",
+    "fabric_key",
+    "in_labels",
     "label",
     "names_of",
     "parameter",
+    "settings_in",
 ]

@@ -4,8 +4,6 @@ Bounds of figures, what people read of a field and strictness are said once; wha
 in one sentence about the first finding.
 """
 
-from __future__ import annotations
-
 import difflib
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -56,10 +54,8 @@ def check_plain(where: str, value: object) -> None:
             )
         if isinstance(item, str) and not item.isascii():
             _check_letters(where, item)
-        if isinstance(item, dict):
-            inner = [*item, *item.values()]
-        else:
-            inner = item if isinstance(item, list) else []
+        flat = item if isinstance(item, list) else []
+        inner = [*item, *item.values()] if isinstance(item, dict) else flat
         if depth == MAX_DEPTH and inner:
             raise InputError(
                 where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
@@ -222,14 +218,19 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
 def label(
-    title: str, text: str = "", unit: str = "", usual: float | None = None, short: str = ""
+    title: str,
+    text: str = "",
+    unit: str = "",
+    usual: float | None = None,
+    short: str = "",
+    group: str = "",
 ) -> Any:
     """Return what people read of a field.
 
-    Its label and help, a unit that its key does not say, up to where a slider reaches, and a
-    shorter name than its key's.
+    Its label and help, a unit that its key does not say, up to where a slider reaches, a
+    shorter name than its key's, and what forms fold it under.
     """
-    more: Any = {"unit": unit, "usual": usual, "short": short}
+    more: Any = {"unit": unit, "usual": usual, "short": short, "group": group}
     return Field(title=title, description=text, json_schema_extra=more)
 
 

@@ -87,6 +87,7 @@ class ExerciseTable(SchemaTable):
     text: Words
     answer: Name
     solution: Words
+    mistakes: Annotated[list[Name], Field(max_length=8)] = []
     unit: Annotated[str, Field(max_length=40)] = ""
     tolerance: Annotated[float, Field(ge=0, le=1)] = 0.02
     given: dict[Name, Values | LessonSpan]

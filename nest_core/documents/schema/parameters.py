@@ -5,40 +5,26 @@ messages take its bounds, words and refusal from here, so that a value means the
 in the same sentence wherever it comes from.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from nest_core.documents.columns import KEY_UNITS, column_of
 from nest_core.documents.schema.checking import alternatives, check_plain, inside, sentence
 from nest_core.documents.schema.scenario import ScenarioFile
-from nest_core.documents.units import format_ratio
+from nest_core.documents.units import capital, format_ratio
 
-__all__ = ["Parameter", "names_of", "parameter"]
+__all__ = ["Parameter", "fabric_key", "in_labels", "names_of", "parameter", "settings_in"]
 
-_UNITS = {
-    "GBps": "GB/s",
-    "GiB": "GiB",
-    "TFLOPs": "TFLOP/s",
-    "us": "µs",
-    "s": "s",
-    "sequences": "sequences",
-    "tokens": "tokens",
-    "kW": "kW",
-    "W": "W",
-    "usd": "$",
-}
-"""Of the last part of a key."""
-
-
+_KEY = re.compile(r"(?<!')\b(?:[a-z]\w*(?:\.\w+|\[\d+\])+|[a-z]+(?:_\w+)+)")
+"""Of a field; what stands in quotes is a value."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
 
@@ -60,8 +46,8 @@ class Parameter:
         Up to where a slider reaches; values beyond it are as good.
     choices : tuple
         The only values there are, if there are only some.
-    label, unit, text : str
-        What it is called, what it is counted in, what it does.
+    label, unit, text, group : str
+        What it is called, what it is counted in, what it does, what forms fold it under.
     default : object
         Where a file leaves it out; None where all values are allowed then.
     values : tuple
@@ -88,6 +74,7 @@ class Parameter:
     choices: tuple[Any, ...] = ()
     unit: str = ""
     text: str = ""
+    group: str = ""
     default: Any = None
     _adapter: TypeAdapter[Any] = field(default=TypeAdapter(Any), compare=False)
     _file: TypeAdapter[Any] = field(default=TypeAdapter(Any), compare=False)
@@ -102,6 +89,11 @@ class Parameter:
     def title(self) -> str:
         """Label and unit."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    @property
+    def column(self) -> str:
+        """The name of its column in rows, with its unit."""
+        return column_of(self.label, self.unit)
 
     @property
     def options(self) -> tuple[Any, ...]:
@@ -121,7 +113,7 @@ class Parameter:
             else f"{self.low:,.12g} to {self.high:,.12g}"
         )
 
-    def scaled(self, factor: float, unit: str) -> Parameter:
+    def scaled(self, factor: float, unit: str) -> Self:
         """For widgets: the same counted in another unit, ``factor`` of which are one of its own."""
         low, high = ((end if end is None else factor * end) for end in (self.low, self.high))
         return replace(self, low=low, high=high, unit=unit)
@@ -155,7 +147,7 @@ class Parameter:
         words = self.words(value)
         if words.startswith("ZeRO"):
             return words
-        plain = self.unit in ("", "down : up")
+        plain = self.unit in ("", "number", "down : up")
         return f"{self.label} {words}" if plain else f"{self.label} {words} {self.unit}"
 
     def checked(self, value: object, field: str = "") -> Any:
@@ -221,7 +213,8 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
     main, *others = alternatives(field)  # a value, where a list of them or a range may stand
     kind: Any = main.annotation
     choices = get_args(kind) if get_origin(kind) is Literal else ()
-    if not choices and kind not in (int, float, bool, str):
+    kind = list if get_origin(kind) is list and field.title else kind
+    if not choices and kind not in (int, float, bool, str, list):
         raise KeyError(key)  # a table of parameters
     plain = [
         alternative
@@ -246,22 +239,82 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         usual=more.get("usual"),
         choices=choices,
         label=titled.title or last,
-        unit=more.get("unit") or _UNITS.get(last.rpartition("_")[2], ""),
+        unit=more.get("unit") or KEY_UNITS.get(last.rpartition("_")[2], ""),
         text=titled.description or "",
+        group=more.get("group") or "",
         default=None if field.is_required() else field.default,
         _adapter=TypeAdapter(values, config=_STRICT),
         _file=TypeAdapter(of_files, config=_STRICT),
     )
 
 
+def settings_in(field: FieldInfo, value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of all parameters that a document has, with what it says of each.
+
+    Parameters
+    ----------
+    field : FieldInfo
+        Of the table, list or value.
+    value : object
+        What the document has there; None where a default applies. Tables and entries that it
+        does not have have no keys.
+    key : str
+        Dotted, of the field.
+    """
+    kind: Any = alternatives(field)[0].annotation
+    if field.title:
+        yield key, value
+    elif get_origin(kind) is list:
+        entry = FieldInfo.from_annotation(get_args(kind)[0])
+        for index, item in enumerate(value or ()):
+            yield from settings_in(entry, item, f"{key}.{index}")
+    elif value is not None:
+        for name, inner in getattr(kind, "model_fields", {}).items():
+            yield from settings_in(inner, value.get(name), f"{key}.{name}")
+
+
 def names_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Yield names of a table's fields with their keys: whole, without unit, in short."""
     for key, info in table.model_fields.items():
         more: Any = info.json_schema_extra or {}
-        for name in dict.fromkeys((key, _without_unit(key), more.get("short") or key)):
-            yield name, key
+        yield from (
+            (name, key)
+            for name in dict.fromkeys((key, _without_unit(key), more.get("short") or key))
+        )
 
 
 def _without_unit(key: str) -> str:
     name, _, unit = key.rpartition("_")
-    return name if name and unit in _UNITS else key
+    return name if name and unit in KEY_UNITS else key
+
+
+def in_labels(text: str, settings: Mapping[str, Parameter] = {}) -> str:
+    """Return a sentence in which fields are called by their labels and not by their keys.
+
+    Parameters
+    ----------
+    settings : mapping of str to Parameter
+        Of a fabric, whose levels have names.
+
+    Examples
+    --------
+    >>> in_labels("clos.radix must leave ports for one node, but is 3: use a radix of 16.")
+    'Switch radix must leave ports for one node, but is 3: use a radix of 16.'
+    >>> in_labels('clos.rails must be absent for kind = "leaf_spine", but is 2: remove it.')
+    'Rails must be absent for kind leaf-spine, but is 2: remove it.'
+    """
+
+    def called(match: re.Match[str]) -> str:
+        for key in (fabric_key(match[0]), f"{fabric_key(match[0])}.0", match[0]):
+            try:
+                return (settings.get(key) or parameter(key)).label
+            except KeyError:
+                continue
+        return match[0] if "." in match[0] else match[0].replace("_", "-")
+
+    return capital(re.sub(r' = "?([\w-]+)"?', r" \1", _KEY.sub(called, text)))
+
+
+def fabric_key(field: str) -> str:
+    """Return the dotted key of a field that a fabric refuses."""
+    return "fabric." + re.sub(r"\[(\d+)\]", r".\1", field).removeprefix("fabric.")

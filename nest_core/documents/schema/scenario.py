@@ -6,8 +6,6 @@ forms, addresses, sweeps and messages read them off these fields
 fields say as much with `label`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -59,6 +57,8 @@ class AcceleratorFile(SchemaTable):
     family: Name = "uncalibrated"
     memory_GiB: Annotated[Memory, label("memory per device")]
     memory_bandwidth_GBps: Positive
+    scale_up_GBps: Positive | None = None
+    scale_up_devices: Count | None = None
     peak_TFLOPs: Annotated[dict[Precision, Positive], Field(min_length=1)]
     matmul_TFLOPs: dict[Precision, Positive] = {}
     units: Count

@@ -1,7 +1,5 @@
 """``[search]``: what plans may be chosen from; the degrees and choices of every axis."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

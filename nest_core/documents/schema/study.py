@@ -1,9 +1,7 @@
 """A study's file, ``schema = 1``: what is planned, what varies, what is asked of every point."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -24,7 +22,7 @@ __all__ = [
 
 Metric = Literal[
     "tokens_per_s",
-    "iteration_s",
+    "iteration_time_s",
     "mfu",
     "bubble",
     "memory_GiB",
@@ -33,6 +31,7 @@ Metric = Literal[
     "tokens_per_s_per_network_usd",
     "tokens_per_s_per_network_W",
     "worst_loss",
+    "iteration_s",  # as files of before call it
 ]
 Goal = Literal["days", "tokens_per_network_usd", "tokens_per_usd", "tokens_per_W"]
 """What the answer of a design is sorted by."""
@@ -51,7 +50,7 @@ class RangeTable(SchemaTable):
     factor: Annotated[float, Field(gt=1, le=1e6)] | None = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> RangeTable:
+    def _one_way(self) -> Self:
         if (self.step is None) == (self.factor is None):
             raise ValueError("a range with a step or a factor, not both")
         if self.stop < self.start or (self.factor is not None and self.start <= 0):
@@ -68,7 +67,7 @@ class AxisTable(SchemaTable):
     designs: Annotated[list[Name], Field(min_length=1, max_length=1000)] | None = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> AxisTable:
+    def _one_way(self) -> Self:
         given = [self.values is not None, self.range is not None, self.designs is not None]
         if sum(given) != 1 or (self.parameter is None) != (self.designs is not None):
             raise ValueError("a parameter with values or a range, or designs alone")
@@ -123,10 +122,11 @@ class DesignTable(SchemaTable):
     max_kW: Positive | None = None
     max_racks: Count | None = None
     max_cable_m: Positive | None = None
+    max_loss: Annotated[float, Field(ge=0, le=1)] = 0.1
     tokens_T: Positive | None = None
 
     @model_validator(mode="after")
-    def _growing(self) -> DesignTable:
+    def _growing(self) -> Self:
         if any(b <= a for a, b in itertools.pairwise(self.phases)):
             raise ValueError("a design whose phases grow")
         if self.phases and self.devices is not None:
@@ -153,7 +153,7 @@ class StudyFile(SchemaTable):
     constraints: dict[Metric, BoundTable] = {}
 
     @model_validator(mode="after")
-    def _one_base(self) -> StudyFile:
+    def _one_base(self) -> Self:
         if (self.scenario is None) == (not self.mix):
             raise ValueError("a study with a scenario or a mix of them")
         if (not self.axes) == (self.design is None):

@@ -174,9 +174,11 @@ class Curve:
             regime.algorithm == "in_network" and regime.efficiency[_op_index(op)] > 0
             for regime in self.regimes
         )
-        if not served or first is None or (nodes > 1) is not between:
-            return False
-        return (nodes if between else devices) >= first
+        return (
+            False
+            if not served or first is None or (nodes > 1) is not between
+            else (nodes if between else devices) >= first
+        )
 
     @property
     def top(self) -> float:
@@ -295,9 +297,11 @@ def steps(op: str, devices: int, nodes: int = 1) -> tuple[int, int]:
     between = nodes - 1
     if op == "all_reduce":
         return 2 * (per_node - 1), 2 * math.ceil(math.log2(nodes))
-    if op == "all_to_all":
-        return (1 if per_node > 1 else 0), between
-    return devices - 1 - between, between
+    return (
+        (1 if per_node > 1 else 0, between)
+        if op == "all_to_all"
+        else (devices - 1 - between, between)
+    )
 
 
 def sent_bytes(op: str, devices: int, size_bytes: FloatArray) -> FloatArray:
@@ -316,16 +320,20 @@ def sent_bytes(op: str, devices: int, size_bytes: FloatArray) -> FloatArray:
 def between_bytes(op: str, devices: int, nodes: int) -> float:
     """Bytes that a device sends out of its node, per byte of the message."""
     share = (nodes - 1) / nodes
-    if op == "all_to_all":
-        return share
-    return (2.0 if op == "all_reduce" else 1.0) * share * nodes / devices
+    return (
+        share
+        if op == "all_to_all"
+        else (2.0 if op == "all_reduce" else 1.0) * share * nodes / devices
+    )
 
 
 def inside_bytes(op: str, devices: int, nodes: int) -> float:
     """Bytes that a device sends to its node's others, per byte of the message."""
-    if op == "all_to_all":
-        return (devices // nodes - 1) / devices
-    return (2.0 if op == "all_reduce" else 1.0) * (devices - 1) / devices
+    return (
+        (devices // nodes - 1) / devices
+        if op == "all_to_all"
+        else (2.0 if op == "all_reduce" else 1.0) * (devices - 1) / devices
+    )
 
 
 def _check_group(devices: int, nodes: int) -> None:

@@ -67,8 +67,7 @@ class Library:
 
     def replaced(self, curve: Curve) -> Library:
         """Return the library with a curve in place of the one of its name."""
-        curves = (curve if old.name == curve.name else old for old in self.curves)
-        return Library(tuple(curves))
+        return Library(tuple(curve if old.name == curve.name else old for old in self.curves))
 
     def local(self, accelerator: str) -> tuple[Curve, float] | None:
         """Curve and link rate (bytes/s) of an accelerator's own links; None if unknown.

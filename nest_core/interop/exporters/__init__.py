@@ -5,8 +5,6 @@ Each target is a pure function of a scenario and a priced plan that gives `Expor
 version that their options were checked against.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report

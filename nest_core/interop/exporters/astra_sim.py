@@ -8,8 +8,6 @@ knows has neither stages nor groups, so the traces are written in full
 congestion unaware backend is the one that takes several dimensions.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

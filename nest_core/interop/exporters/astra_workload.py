@@ -13,8 +13,6 @@ all-gather what it puts in too (a part).
 Passes run in the order that `nest_core.costs.schedules` prices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -228,8 +226,9 @@ class _Builder:
                 steps += self._calls(axis, calls, span, again, work.forward, name)
         zero = self.problem.acting_zero(self.plan.point)
         if not work.forward and zero >= 2:
-            gradients = traffic(zero, self.problem.state).step[0]
-            steps += self._sharing(chakra.REDUCE_SCATTER, gradients, span, name)
+            steps += self._sharing(
+                chakra.REDUCE_SCATTER, traffic(zero, self.problem.state).step[0], span, name
+            )
         return steps + self._departure(work, name)
 
     def _calls(
@@ -262,9 +261,11 @@ class _Builder:
 
     def _sharded(self, work: WorkloadPass, span: slice, name: str) -> Iterable[TraceStep]:
         """Return weights that ZeRO 3 gathers before a pass."""
-        if self.plan.point.zero < 3:
-            return []
-        return self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
+        return (
+            []
+            if self.plan.point.zero < 3
+            else self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
+        )
 
     def _sharing(
         self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
@@ -311,9 +312,13 @@ class _Builder:
 
     def _departure(self, work: WorkloadPass, name: str) -> list[TraceStep]:
         edge = work.virtual_stage + 1 if work.forward else work.virtual_stage
-        if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
-            return []
-        return [self._transfer(chakra.SEND, work, edge, self._boundary(self.plan.cuts[edge]), name)]
+        return (
+            []
+            if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1
+            else [
+                self._transfer(chakra.SEND, work, edge, self._boundary(self.plan.cuts[edge]), name)
+            ]
+        )
 
     def _transfer(
         self, kind: int, work: WorkloadPass, edge: int, size: float, name: str
@@ -361,9 +366,11 @@ def _compute(name: str, seconds: float) -> TraceStep:
 
 def _collective(name: str, op: int, size: float, axis: str) -> list[TraceStep]:
     """Return one collective, or none of nothing."""
-    if size < 1.0:
-        return []
-    return [TraceStep(f"{name} {axis}", chakra.COLLECTIVE, size=_whole(size), op=op, axis=axis)]
+    return (
+        []
+        if size < 1.0
+        else [TraceStep(f"{name} {axis}", chakra.COLLECTIVE, size=_whole(size), op=op, axis=axis)]
+    )
 
 
 def _whole(size: float) -> int:

@@ -5,8 +5,6 @@ commit 6dc63e14; reader: ASTRA-sim's ``workload/feeder_v3/protobuf_util.h``). Th
 schema that traces use is built here at run time, so that no compiler of protocol buffers is needed.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 from functools import cache

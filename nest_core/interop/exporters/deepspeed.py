@@ -8,8 +8,6 @@ parallelism is AutoTP's and expert parallelism AutoEP's, on Hugging Face models;
 experts whole.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 
@@ -118,11 +116,10 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
         'exec deepspeed --hostfile "$HERE/hostfile" --master_port "${MASTER_PORT:-29500}" "$@"\n'
     )
     ranks = zip(rank_mapping.used_hosts, rank_mapping.per_host, strict=True)
-    hosts = "".join(f"node{host:04d} slots={count}\n" for host, count in ranks)
     return ExportFiles(
         {
             "ds_config.json": json.dumps(_config(scenario, plan), indent=2) + "\n",
-            "hostfile": top + hosts,
+            "hostfile": top + "".join(f"node{host:04d} slots={count}\n" for host, count in ranks),
             "nest_plan.py": top + _glue(plan, recompute),
             "launch.sh": launch,
         },

@@ -11,8 +11,6 @@ References
        tensor, expert and context parallelism.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping
 
@@ -108,12 +106,15 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
         if bert
         else f'if (($#)); then DATA=("$@"); else {mock.rstrip()}; fi\n'
     )
+    # One queue keeps collectives before kernels; sharding forbids it, and passes that run beside
+    # one another need several.
+    queues = "32" if scenario.hidden.experts else "" if plan.point.zero > 1 else "1"
     script = (
         "#!/usr/bin/env bash\n"
         + header(scenario, plan, VERSION)
         + "# Run on every node from Megatron-LM's folder; its arguments replace the data options.\n"
         "set -euo pipefail\n"
-        + exports(_environment(scenario, plan))
+        + exports({"CUDA_DEVICE_MAX_CONNECTIONS": queues})
         + array("PLAN", chosen)
         + array("MODEL", model)
         + array("TRAINING", _training_words(scenario, plan, steps))
@@ -123,9 +124,8 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
             [program, *(f'"${{{name}[@]}}"' for name in ("PLAN", "MODEL", "TRAINING", "DATA"))],
         )
     )
-    pasted = "".join(f"{shlex.join(words)}\n" for words in chosen)
     return ExportFiles(
-        {"launch.sh": script, "plan.args": pasted},
+        {"launch.sh": script, "plan.args": "".join(f"{shlex.join(words)}\n" for words in chosen)},
         (
             "Rotary base, norm epsilon, learning rate and router losses are Megatron-LM's "
             "defaults or placeholders: the scenario does not hold them.",
@@ -243,14 +243,13 @@ def _option(flag: str, value: Value) -> list[Words]:
         return [(flag, f"([0]*{value.count(0)}+[1]*{value.count(1)})")]
     if flag == "--recompute-modules" and isinstance(value, tuple):
         return [(flag, *map(str, value))]
-    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return [(flag, text)]
+    return [(flag, (",".join(map(str, value)) if isinstance(value, tuple) else str(value)))]
 
 
 def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Words]:
     point = plan.point
     precision, sums = scenario.precision, scenario.gradient_bytes
-    overlaps = scenario.overlap != "none" and point.sharers > 1
+    hidden = scenario.hidden
     return [
         *_PRECISION[precision],
         ("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"),
@@ -266,20 +265,13 @@ def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Wo
         *_where(
             point.cp > 1, ("--cp-comm-type", "p2p" if scenario.context == "ring" else "all_gather")
         ),
-        *_where(overlaps, ("--overlap-grad-reduce",)),
-        *_where(overlaps and point.zero, ("--overlap-param-gather",)),
-        *_options(overlap_fields(scenario)),
+        *_where(hidden.dp, ("--overlap-grad-reduce",)),
+        *_where(hidden.dp and point.zero, ("--overlap-param-gather",)),
+        *_where(point.interleave > 1 and not hidden.pp, ("--no-overlap-p2p-communication",)),
+        *_options(overlap_fields(scenario, point)),
         ("--lr", "1.0e-4"),
         ("--train-iters", str(steps)),
         ("--eval-iters", "0"),
         ("--log-interval", "1"),
         ("--log-throughput",),
     ]
-
-
-def _environment(scenario: ScenarioValues, plan: Plan) -> dict[str, str]:
-    """Return the variables: one queue keeps collectives before kernels; sharding forbids it, and
-    passes that run beside one another need several."""
-    if overlap_fields(scenario):
-        return {"CUDA_DEVICE_MAX_CONNECTIONS": "32"}
-    return {"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"}

@@ -24,8 +24,6 @@ they are built for models without experts too, and the mapping asserts that thei
 degree is that of the rest, hence ep x etp = cp x tp.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -311,8 +309,8 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
 
 
 def _attention(model: Model) -> dict[str, Value]:
-    if model.kv_rank:
-        return {
+    return (
+        {
             "multi_latent_attention": True,
             "kv_lora_rank": model.kv_rank,
             "qk_head_dim": model.head_dim,
@@ -320,23 +318,28 @@ def _attention(model: Model) -> dict[str, Value]:
             "v_head_dim": model.value_dim,
             **fields_where(model.q_rank, q_lora_rank=model.q_rank),
         }
-    return {
-        "kv_channels": model.head_dim,
-        **fields_where(model.kv_heads != model.heads, num_query_groups=model.kv_heads),
-    }
+        if model.kv_rank
+        else {
+            "kv_channels": model.head_dim,
+            **fields_where(model.kv_heads != model.heads, num_query_groups=model.kv_heads),
+        }
+    )
 
 
 _BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
 
 
-def overlap_fields(scenario: ScenarioValues) -> dict[str, Value]:
-    """Return what lets passes of different micro-batches run beside one another.
-
-    See `check_megatron`.
+def overlap_fields(scenario: ScenarioValues, point: Point) -> dict[str, Value]:
+    """Return what hides tensor-parallel traffic, and passes of different micro-batches, as the
+    scenario has it; see `check_megatron` and `hidden_traffic`.
     """
-    if not scenario.expert_overlap or scenario.model.experts == 1:
-        return {}
-    return {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": True}
+    hidden = scenario.hidden
+    return {
+        **fields_where(hidden.tp and point.tp > 1 and point.sp, tp_comm_overlap=True),
+        **fields_where(
+            hidden.experts, overlap_moe_expert_parallel_comm=True, delay_wgrad_compute=True
+        ),
+    }
 
 
 def _experts(scenario: ScenarioValues) -> dict[str, Value]:
@@ -398,12 +401,14 @@ def stage_fields(plan: Plan) -> dict[str, Value]:
             "account_for_loss_in_pipeline_split": True,
         }
     middle = set(blocks[1:-1])
-    if v == 1 and len(middle) < 2 and min(blocks[0], blocks[-1], *middle) > 0:
-        return {
+    return (
+        {
             "num_layers_in_first_pipeline_stage": blocks[0],
             "num_layers_in_last_pipeline_stage": blocks[-1],
         }
-    return fields | {"pipeline_model_parallel_layout": layout_string(plan.cuts)}
+        if v == 1 and len(middle) < 2 and min(blocks[0], blocks[-1], *middle) > 0
+        else fields | {"pipeline_model_parallel_layout": layout_string(plan.cuts)}
+    )
 
 
 def recompute_fields(plan: Plan) -> dict[str, Value]:
@@ -411,17 +416,20 @@ def recompute_fields(plan: Plan) -> dict[str, Value]:
     if plan.recompute[0] == "none":
         return {}
     method, layers = method_of(plan.recompute[0])
-    if method or plan.recompute[0] == "full":
-        return {
+    return (
+        {
             "recompute_granularity": "full",
             "recompute_method": method or "uniform",
             "recompute_num_layers": layers or 1,
         }
-    modules = modules_of(plan.recompute[0])
-    return {
-        "recompute_granularity": "selective",
-        **fields_where(plan.recompute[0] != "selective", recompute_modules=modules),
-    }
+        if method or plan.recompute[0] == "full"
+        else {
+            "recompute_granularity": "selective",
+            **fields_where(
+                plan.recompute[0] != "selective", recompute_modules=modules_of(plan.recompute[0])
+            ),
+        }
+    )
 
 
 def layout_string(cuts: tuple[int, ...]) -> str:

@@ -6,8 +6,6 @@ Fields of the configuration classes of Megatron-Bridge 0.3.1 on Megatron Core 0.
 data; ranks and rules are Megatron Core's (`nest_core.interop.exporters.megatron_core`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from nest_core.costs import Plan, Report
@@ -132,7 +130,21 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
                 "eval_iters": "0",
             },
         ),
-        "optimizer": ("OptimizerConfig", _optimizer(scenario, plan)),
+        "optimizer": (
+            "OptimizerConfig",
+            {
+                "optimizer": '"sgd"' if scenario.optimizer == "sgd" else '"adam"',
+                "lr": "1.0e-4",
+                "min_lr": "1.0e-5",
+                "use_distributed_optimizer": str(plan.point.zero > 0),
+                **fields_where(
+                    scenario.optimizer == "adam_8bit",
+                    use_precision_aware_optimizer="True",
+                    exp_avg_dtype="torch.uint8",
+                    exp_avg_sq_dtype="torch.uint8",
+                ),
+            },
+        ),
         "scheduler": (
             "SchedulerConfig",
             {"lr_decay_style": '"cosine"', "lr_warmup_iters": "2"},
@@ -151,7 +163,13 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
             },
         ),
         "ddp": ("DistributedDataParallelConfig", _ddp(scenario, plan)),
-        "dist": ("DistributedInitConfig", _dist(plan)),
+        "dist": (
+            "DistributedInitConfig",
+            {
+                "use_tp_pp_dp_mapping": str(swapped(plan.point)),
+                **fields_where(plan.point.zero > 1, use_megatron_fsdp="True"),
+            },
+        ),
         "logger": ("LoggerConfig", {"log_interval": "1"}),
         "tokenizer": (
             "TokenizerConfig",
@@ -216,7 +234,7 @@ def _literal(value: Value) -> str:
 
 def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
-    stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario)
+    stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario, point)
     exchange = '"p2p"' if scenario.context == "ring" else '"all_gather"'
     return {
         "tensor_model_parallel_size": str(point.tp),
@@ -233,24 +251,9 @@ def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
     }
 
 
-def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
-    return {
-        "optimizer": '"sgd"' if scenario.optimizer == "sgd" else '"adam"',
-        "lr": "1.0e-4",
-        "min_lr": "1.0e-5",
-        "use_distributed_optimizer": str(plan.point.zero > 0),
-        **fields_where(
-            scenario.optimizer == "adam_8bit",
-            use_precision_aware_optimizer="True",
-            exp_avg_dtype="torch.uint8",
-            exp_avg_sq_dtype="torch.uint8",
-        ),
-    }
-
-
 def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
-    overlaps = scenario.overlap != "none" and point.sharers > 1
+    overlaps = scenario.hidden.dp > 0.0
     return {
         "use_distributed_optimizer": str(point.zero > 0),
         "overlap_grad_reduce": str(overlaps),
@@ -263,11 +266,4 @@ def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
             use_megatron_fsdp="True",
             data_parallel_sharding_strategy=f'"{SHARDING[point.zero]}"',
         ),
-    }
-
-
-def _dist(plan: Plan) -> Fields:
-    return {
-        "use_tp_pp_dp_mapping": str(swapped(plan.point)),
-        **fields_where(plan.point.zero > 1, use_megatron_fsdp="True"),
     }

@@ -22,8 +22,6 @@ A task takes its plan by ``SLURM_ARRAY_TASK_ID`` and starts Megatron-LM's launch
 of Slurm 22.05.8's sbatch(1), "--array" and "--hold", scontrol(1), "release", and srun(1).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -13,8 +13,6 @@ Models are those of ``torchtitan/models/*/__init__.py``; a configuration functio
 tokenizer lends everything that the scenario does not hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -117,9 +115,8 @@ def _reductions(scenario: ScenarioValues, point: Point) -> tuple[str, ...]:
 def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str, str]:
     point = plan.point
     replicas = point.instances if point.zero >= 2 else point.dp
-    micro_batches = point.micro_batches(scenario.batch)
     # With a pipeline all micro-batches of a replica are one step; without, they add up.
-    local = point.micro_batch * (micro_batches if point.pp > 1 else 1)
+    local = point.micro_batch * (point.micro_batches(scenario.batch) if point.pp > 1 else 1)
 
     return {
         "training.seq_len": str(scenario.sequence),
@@ -139,16 +136,15 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
         "parallelism.expert_parallel_degree": str(point.ep),
         "activation_checkpoint": "FullAC.Config()" if recompute == "full" else "None",
         "compile.enable_async_tensor_parallel": "False",
-        **(_pipeline(plan) if pipelined(point) else {}),
-    }
-
-
-def _pipeline(plan: Plan) -> dict[str, str]:
-    return {
-        "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[plan.point.schedule]}"',
-        "parallelism.pipeline_parallel_microbatch_size": str(plan.point.micro_batch),
-        "parallelism.module_fqns_per_model_part": _parts(plan),
-    }
+    } | (
+        {
+            "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[point.schedule]}"',
+            "parallelism.pipeline_parallel_microbatch_size": str(point.micro_batch),
+            "parallelism.module_fqns_per_model_part": _parts(plan),
+        }
+        if pipelined(point)
+        else {}
+    )
 
 
 def _parts(plan: Plan) -> str:

@@ -11,8 +11,6 @@ device order says where that number sits. Hosts are those of `nest_core.network.
 numbered as their first devices are: a tray of an NVL72 rack, not the 72 devices that NVLink joins.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -288,8 +286,7 @@ def array(name: str, words: Iterable[Sequence[str]]) -> str:
       --b
     )
     """
-    lines = "".join(f"  {shlex.join(group)}\n" for group in words)
-    return f"{name}=(\n{lines})\n"
+    return "".join([f"{name}=(\n", *(f"  {shlex.join(group)}\n" for group in words), ")\n"])
 
 
 def exports(variables: Mapping[str, str]) -> str:

@@ -5,8 +5,6 @@ what is too large, too deep or unclear with one sentence, and returns a document
 built once, so that it is valid. `write_fabric` says what a format cannot hold.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

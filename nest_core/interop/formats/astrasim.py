@@ -7,8 +7,6 @@ halved. In a product every NPU has a port in each dimension; a level of the stud
 devices with one uplink each.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -53,9 +51,11 @@ def read_astrasim(source: Source) -> Reading:
         kind == "Ring" or (kind, size) == ("FullyConnected", 2) for kind, size, *_ in dimensions
     )
     same = len({entry[2:] for entry in dimensions}) == 1
-    if rings and same and len(dimensions) <= 3:
-        return _torus(source, dimensions)
-    return _product(source, dimensions)
+    return (
+        _torus(source, dimensions)
+        if rings and same and len(dimensions) <= 3
+        else _product(source, dimensions)
+    )
 
 
 def _levels(source: Source, dimensions: list[Dimension]) -> Reading:
@@ -69,8 +69,7 @@ def _levels(source: Source, dimensions: list[Dimension]) -> Reading:
         }
         for index, (_, size, rate, latency) in enumerate(dimensions, start=1)
     ]
-    head = {"schema": 1, "name": title(source.name), "kind": "hierarchical"}
-    return head | {"level": levels}, ()
+    return {"schema": 1, "name": title(source.name), "kind": "hierarchical"} | {"level": levels}, ()
 
 
 def _torus(source: Source, dimensions: list[Dimension]) -> Reading:
@@ -126,9 +125,7 @@ def _product(source: Source, dimensions: list[Dimension]) -> Reading:
 
 def _links_each(kind: str, size: int) -> int:
     """Return twice the links of a dimension per NPU."""
-    if kind == "FullyConnected":
-        return size - 1
-    return 2 if kind == "Switch" or size > 2 else 1
+    return size - 1 if kind == "FullyConnected" else 2 if kind == "Switch" or size > 2 else 1
 
 
 def _dimensions(source: Source) -> list[Dimension]:
@@ -244,8 +241,9 @@ def _of_torus(fabric: Torus) -> tuple[list[Dimension], tuple[str, ...]]:
     _require(
         not fabric.missing, "a torus with failed devices", "put them back, or choose a graph format"
     )
-    shape = zip(fabric.shape, fabric.wrap, strict=True)
-    is_open = any(not wrap and size > 2 for size, wrap in shape)
+    is_open = any(
+        not wrap and size > 2 for size, wrap in zip(fabric.shape, fabric.wrap, strict=True)
+    )
     _require(not is_open, "a mesh without wrap-around links", "close its dimensions")
     rate, latency = fabric.link_bandwidth_Bps, fabric.hop_latency_s
     return [
@@ -290,8 +288,9 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
     hosts = host_groups(fabric, "ASTRA-sim")
     rows += [group[hosts.host_of] for group in hosts.groups]
     sizes = list(_equal(rows, fabric.devices))
-    inside = {"switch": "Switch", "mesh": "FullyConnected", "ring": "Ring"}
-    kind = inside.get(fabric.interconnect, "")
+    kind = {"switch": "Switch", "mesh": "FullyConnected", "ring": "Ring"}.get(
+        fabric.interconnect, ""
+    )
     _require(kind, "nodes of a hybrid cube mesh", "choose a graph format")
     lost = ["Switches, links and routing: only which devices they join, and at which rate."]
     dimensions: list[Dimension] = []
@@ -303,7 +302,7 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
     latency = latency / 2 if kind == "Switch" else latency
     dimensions.append((kind, sizes[0], rate, latency))
     per_device = fabric.nic_bandwidth_Bps * fabric.nics_per_node / fabric.devices_per_node
-    ratios = (1.0, *(tier.oversubscription for tier in fabric.switch_tiers[1:]))
+    ratios = (1.0, *fabric.ratios)
     if len(sizes) - 1 < fabric.tiers:
         lost.append("Tiers of switches that gather no further nodes.")
     for height, size in enumerate(sizes[1:], start=1):

@@ -1,7 +1,5 @@
 """A graph document in the making: readers add elements, hosts and links one by one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -167,9 +165,7 @@ class Draft:
             self.element(where, device, "device", group=group)
         self.element(where, name, "switch", group=group)
         for device in devices:
-            self.link(
-                where, device, name, assumed.intra_bandwidth_GBps, assumed.intra_latency_us / 2
-            )
+            self.link(where, device, name, assumed.inside_GBps, assumed.intra_latency_us / 2)
         rails = list(nics)
         for nic in rails:
             self.element(where, nic, "nic", group=group)
@@ -223,9 +219,7 @@ def role_of(name: str) -> Role:
     >>> role_of("gpu12"), role_of("NIC-3"), role_of("hostel"), role_of("leaf0")
     ('device', 'nic', 'switch', 'switch')
     """
-    if _DEVICE.match(name):
-        return "device"
-    return "nic" if _NIC.match(name) else "switch"
+    return "device" if _DEVICE.match(name) else "nic" if _NIC.match(name) else "switch"
 
 
 def title(name: str) -> str:

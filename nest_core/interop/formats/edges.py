@@ -6,8 +6,6 @@ the commas; ``from`` and ``to``, ``source`` and ``target``, ``src`` and ``dst`` 
 ``b``. Devices are numbered in the order in which rows name them.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

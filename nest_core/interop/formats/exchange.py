@@ -4,8 +4,6 @@ A format may hold every link and yet lose what the fabric was: its levels, its b
 collective. Nobody can tell that from the text, so both are priced, and what differs is said.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,11 +19,16 @@ from nest_core.fabric import Fabric, build_fabric
 from nest_core.fabric.drawing import Drawing
 from nest_core.interop.formats import FORMATS, FabricText, read_fabric
 from nest_core.interop.formats.values import unsaid
-from nest_core.network import GraphLinkMap, Network, collapse
-from nest_core.network.collapse import is_counted
+from nest_core.network import (
+    DEVICE,
+    DragonflyLinkMap,
+    GraphLinkMap,
+    Network,
+    collapse,
+    is_counted,
+    without_detours,
+)
 from nest_core.network.collective import collective
-from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
-from nest_core.network.link_graph import DEVICE
 
 __all__ = ["MAX_COMPARED", "caveats", "differences", "lost_between", "lost_on_canvas"]
 
@@ -55,8 +58,10 @@ def lost_between(
         document = read_fabric(exported.text.encode(), name, format=format).document
     except InputError as error:
         return (*exported.lost, f"A way back: {error}")
-    again = build_fabric(checked(FabricFile, document))
-    return (*exported.lost, *differences(fabric, again, prices))
+    return (
+        *exported.lost,
+        *differences(fabric, build_fabric(checked(FabricFile, document)), prices),
+    )
 
 
 def lost_on_canvas(

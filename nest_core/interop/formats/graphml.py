@@ -2,13 +2,13 @@
 
 Attributes of elements: ``role``, ``radix``, ``count``, ``group``, ``x``, ``y``. Of links:
 ``bandwidth_GBps`` (or ``gbps``, Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). Of the
-fabric: ``name``, ``routing``, ``ecmp_seed``. Document types are forbidden altogether (entities grow
-without bound), and elements nest at most 32 deep.
+fabric: ``name``, ``routing``, ``ecmp_seed``. What yEd writes beside nodes and edges are their
+names, where each has its own, and rates such as 400G. Document types are forbidden altogether
+(entities grow without bound), and elements nest at most 32 deep.
 """
 
-from __future__ import annotations
-
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +20,8 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from nest_core.documents import gigabytes, microseconds, plural
-from nest_core.fabric import Element, Fabric, as_graph
+from nest_core.fabric import Element, Fabric, GraphFabric, as_graph
+from nest_core.fabric.drawing import element_names, groups_of
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.values import (
     Document,
@@ -29,11 +30,17 @@ from nest_core.interop.formats.values import (
     Source,
     check_plain_names,
 )
+from nest_core.network import collapse
 
 __all__ = ["MAX_DEPTH", "read_graphml", "write_graphml"]
 
 MAX_DEPTH = 32
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"
+_YED = "{http://www.yworks.com/xml/graphml}"
+_LABELS = (f"{_YED}NodeLabel", f"{_YED}EdgeLabel")
+_LABEL = "y:label"
+_RATE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?G(?:b/s|bps|bit/s|bE|E)?")
+"""What people write beside a link: 400G, 400 Gb/s, 100GbE."""
 _OF_ELEMENTS = ("role", "radix", "count", "group", "x", "y")
 _OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
 _TYPES = {
@@ -119,6 +126,8 @@ class _GraphParser:
         kind, text = tag.removeprefix(f"{{{_XMLNS}}}"), "".join(self._text)
         if kind in ("data", "default") and text and self._names.get(self._key):
             self._owners[-1][self._names[self._key]] = text
+        if kind in _LABELS:
+            self._owners[-1].setdefault(_LABEL, text.strip())
         if kind in ("key", "graph", "node", "edge"):
             self._owners.pop()
 
@@ -129,6 +138,7 @@ class _GraphParser:
 def read_graphml(source: Source) -> Reading:
     """Return a graph from the one graph of a file; links stand in the file's order."""
     graph = _parsed(source)
+    _use_labels(graph)
     draft = Draft(source)
     for name, attributes in graph.nodes.items():
         _add_element(draft, f"node {name!r}", name, attributes)
@@ -154,6 +164,17 @@ def read_graphml(source: Source) -> Reading:
             )
     document, notes = draft.document(source.name)
     return _with_fabric_attributes(source, document, graph.attributes), notes
+
+
+def _use_labels(graph: _GraphParser) -> None:
+    """Name nodes as they are labelled, and take rates from labels of edges."""
+    labels = {name: attributes.pop(_LABEL, "") for name, attributes in graph.nodes.items()}
+    if all(labels.values()) and len({*labels.values()}) == len(labels):
+        graph.nodes = {labels[name]: attributes for name, attributes in graph.nodes.items()}
+        graph.edges = [(labels[a], labels[b], attributes) for a, b, attributes in graph.edges]
+    for *_, attributes in graph.edges:
+        if rate := _RATE.fullmatch(attributes.pop(_LABEL, "")):
+            attributes.setdefault("gbps", rate[1])
 
 
 def _parsed(source: Source) -> _GraphParser:
@@ -203,16 +224,19 @@ def write_graphml(fabric: Fabric) -> FabricText:
             cells.append(f'<data key="{key}">{escape(str(value))}</data>')
         return "".join(cells)
 
+    groups = {} if any(element.group for element in graph.elements) else _groups(fabric, graph)
     for element in graph.elements:
-        cells = data("node", _element_attributes(element))
+        cells = data("node", _element_attributes(element) | groups.get(element.id, {}))
         body.append(f"<node id={quoteattr(element.id)}>{cells}</node>")
     for link in graph.links:
-        stated = {
-            "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
-            "count": link.count,
-            "latency_us": microseconds(link.latency_s),
-        }
-        cells = data("edge", stated)
+        cells = data(
+            "edge",
+            {
+                "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
+                "count": link.count,
+                "latency_us": microseconds(link.latency_s),
+            },
+        )
         ends = f"source={quoteattr(link.a)} target={quoteattr(link.b)}"
         body.append(f"<edge {ends}>{cells}</edge>")
     seed = {"ecmp_seed": graph.ecmp_seed} if graph.ecmp_seed else {}
@@ -224,6 +248,24 @@ def write_graphml(fabric: Fabric) -> FabricText:
     head = ['<?xml version="1.0" encoding="UTF-8"?>', f'<graphml xmlns="{_XMLNS}">', *kinds]
     lines = [*head, '<graph edgedefault="undirected">', *body, graph_data, "</graph>", "</graphml>"]
     return FabricText("\n".join(lines) + "\n", lost)
+
+
+def _groups(fabric: Fabric, graph: GraphFabric) -> dict[str, dict[str, str]]:
+    """Return the attribute with each element's group, those of the fabric's copy on the canvas.
+
+    Racks are groups, and cables within them shorter.
+    """
+    links = fabric.explicit()
+    group_of = groups_of(links, collapse(fabric).nesting, fabric)
+    ids = (
+        element_names(links, fabric).values()
+        if fabric is graph
+        else (element.id for element in graph.elements)
+    )
+    return {
+        name: {"group": group_of[node]} if group_of[node] else {}
+        for name, node in zip(ids, links, strict=True)
+    }
 
 
 def _add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, str]) -> None:

@@ -12,8 +12,6 @@ volume 2: lanes of 2.5, 5 and 10 Gb/s with 8b/10b (SDR, DDR, QDR: 4x QDR carries
 as they are named, 50 (HDR), 100 (NDR) and 200 Gb/s (XDR).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -91,7 +89,8 @@ def read_ibnetdiscover(source: Source) -> Reading:
             f"ibnetdiscover states no latencies: {source.assumed.hop_latency_us:g} us per link"
             " assumed."
         )
-    return draft.document(source.name)
+    document, notes = draft.document(source.name)
+    return source.assumed.marked(document), notes
 
 
 def _nodes(source: Source) -> dict[str, _SubnetNode]:
@@ -208,8 +207,7 @@ def _hosts(
         if node.system in host.cards:
             joined += 1
         elif rail:
-            others = (port for card in host.cards.values() for port, _ in card)
-            repeated += number in others
+            repeated += number in (port for card in host.cards.values() for port, _ in card)
         host.cards.setdefault(node.system, []).append((number, guid))
     draft.note(
         nameless,
@@ -254,7 +252,11 @@ def _add_hosts(
     rates = summed((guid, rate) for ends, (rate, _) in links.items() for guid, _port in ends)
     names: dict[str, str] = {}
     per_host, uneven = source.assumed.devices_per_node, 0
-    for name, host in sorted(hosts.items(), key=_by_number):
+    # node9 comes before node10, whatever was discovered first: ranks are given in this order.
+    for name, host in sorted(
+        hosts.items(),
+        key=lambda host: re.sub(r"\d+", lambda number: number[0].zfill(20), host[0].casefold()),
+    ):
         nics: dict[str, float] = {}
         for ports in sorted(map(sorted, host.cards.values())):
             rail, guid = ports[0]
@@ -265,8 +267,8 @@ def _add_hosts(
         uneven += len(nics) != per_host
         draft.host(host.line, name, nics, 0.0)
     draft.notes.append(
-        f"{plural(per_host, 'device')} per host at {source.assumed.intra_bandwidth_GBps:g} GB/s and"
-        f" {source.assumed.intra_latency_us:g} us inside it assumed, each on the NIC of its rail."
+        f"{plural(per_host, 'device')} per host {source.assumed.inside_words} assumed, each on the"
+        " NIC of its rail."
     )
     draft.note(
         uneven,
@@ -274,11 +276,6 @@ def _add_hosts(
         " with another number of NICs than of devices: devices were spread over them in order.",
     )
     return names
-
-
-def _by_number(host: tuple[str, _Host]) -> str:
-    """Sort node9 before node10, whatever was discovered first: ranks are given in this order."""
-    return re.sub(r"\d+", lambda number: number[0].zfill(20), host[0].casefold())
 
 
 def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]) -> dict[str, str]:

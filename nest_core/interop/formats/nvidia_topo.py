@@ -6,8 +6,6 @@ own legend says what the codes mean, from near to far: X itself, NV# so many bon
 one PCIe bridge, PXB several, PHB a host bridge, NODE those of one NUMA node, SYS beyond it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ switches inside servers, then the others. NICs are no nodes: one that serves one
 switch becomes a part of the link, any other a switch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -67,8 +65,10 @@ def write_simai(fabric: Fabric) -> FabricText:
     nodes = len(plan.devices) + len(plan.inner) + len(plan.outer)
     lines = list(_links(plan))
     head = f"{nodes} {plan.per_server} {len(plan.inner)} {len(plan.outer)} {len(lines)} {GPU_TYPE}"
-    lost = (*plan.lost, f"The accelerator: SimAI asks for a type, {GPU_TYPE} is written.")
-    return FabricText("\n".join([head, _switches(plan), *lines]) + "\n", lost)
+    return FabricText(
+        "\n".join([head, _switches(plan), *lines]) + "\n",
+        (*plan.lost, f"The accelerator: SimAI asks for a type, {GPU_TYPE} is written."),
+    )
 
 
 def _switches(plan: _Ns3Topology) -> str:
@@ -88,8 +88,7 @@ def _links(plan: _Ns3Topology) -> Iterator[str]:
     number = {name: place for place, name in enumerate((*plan.devices, *plan.inner, *plan.outer))}
     for a, b, rate, latency, count in plan.links:
         gbps, ms = gigabytes(rate) * 8, microseconds(latency) / 1000
-        line = f"{number[a]} {number[b]} {_plain(gbps)}Gbps {_plain(ms)}ms 0"
-        yield from [line] * count
+        yield from [f"{number[a]} {number[b]} {_plain(gbps)}Gbps {_plain(ms)}ms 0"] * count
 
 
 def _plain(figure: float) -> str:

@@ -10,8 +10,6 @@ Zero padding is kept, brackets may stand anywhere and several times; commas outs
 separate entries. How many names a list has is counted before any is made.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -22,8 +20,8 @@ import numpy.typing as npt
 
 from nest_core.documents import plural
 from nest_core.fabric import MAX_DEVICES, Fabric, IntArray
+from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.trees import (
-    TIERS,
     Hosts,
     TreeSwitch,
     block_document,
@@ -47,6 +45,7 @@ __all__ = [
 _ENTRY = re.compile(r"(?:[^\[\],\s]|\[[^\[\]\s]*\])+")
 _PART = re.compile(r"\[([^\]]*)\]|([^\[]+)")
 _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
+_HOST = re.compile(r"[\w.-]{1,200}", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 
 
@@ -144,8 +143,9 @@ def _names(source: Source, where: int | str, inside: str, max_names: int) -> lis
             f"[{part}]",
             "swap the ends",
         )
-        count = len(numbers) + int(high) - int(low) + 1
-        _check_count(source, where, f"[{inside}]", count, max_names)
+        _check_count(
+            source, where, f"[{inside}]", len(numbers) + int(high) - int(low) + 1, max_names
+        )
         # Padding is that of the lower end: node[01-12] has node01.
         width = len(low) if low.startswith("0") or len(low) == len(high) else 1
         numbers += [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
@@ -218,11 +218,14 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
     )
     switches: dict[str, TreeSwitch] = {}
     sizes: list[int] = []
+    empty: list[str] = []
     room = MAX_DEVICES
     for number, line in lines:
         if "blocksizes" in line:
-            texts = line["blocksizes"].split(",")
-            sizes = [int(source.number(number, "BlockSizes", text, whole=True)) for text in texts]
+            sizes = [
+                int(source.number(number, "BlockSizes", text, whole=True))
+                for text in line["blocksizes"].split(",")
+            ]
             _check_block_sizes(source, number, sizes)
             continue
         name = _required(source, number, line, f"{kind}name", others)
@@ -233,13 +236,9 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
             name,
             "remove the second one",
         )
-        source.require(
-            not of_blocks or "nodes" in line,
-            number,
-            "must give a block its nodes",
-            name,
-            "add its nodes",
-        )
+        if of_blocks and "nodes" not in line:
+            empty.append(name)
+            continue
         below: dict[str, tuple[str, ...]] = {}
         for key in ("switches", "nodes"):
             below[key] = _expanded(source, number, line.get(key, ""), room)
@@ -248,12 +247,14 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
     source.require(
         not of_blocks or switches,
         "",
-        "must define a block",
-        "none",
+        "must define a block with nodes",
+        ", ".join(empty) or "none",
         "add a line BlockName=... Nodes=...",
     )
     if of_blocks:
-        return block_document(source, switches, sizes)
+        document, notes = block_document(source, switches, sizes)
+        without = f"{plural(len(empty), 'block')} without nodes left out: {', '.join(empty[:8])}."
+        return document, (*notes, without) if empty else notes
     document, notes = tree_document(source, switches)
     if any("linkspeed" in line for _, line in lines):
         notes += ("LinkSpeed left out: Slurm gives it no unit and does not use it.",)
@@ -263,15 +264,15 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
 def write_slurm_tree(fabric: Fabric) -> FabricText:
     """Return the fabric as a tree of switches and hosts.
 
-    Hosts are ``node0000``, ``node0001``, ...
+    Hosts without names are ``node0000``, ``node0001``, ...
     """
     hosts = host_groups(fabric, "a Slurm tree")
-    names = _host_names(hosts)
+    names = _host_names(fabric, hosts)
     lines = []
     below, key = names, "Nodes"
     members = np.arange(len(names))
     for height, group in enumerate(hosts.groups):
-        stem = TIERS[height] if height < len(TIERS) else f"tier{height + 1}s"
+        stem = ROLES[height] if height < len(ROLES) else f"tier{height + 1}s"
         # One member speaks for each child: children are whole groups.
         switches = [f"{stem}{number}" for number in range(int(group.max()) + 1)]
         children: list[list[str]] = [[] for _ in switches]
@@ -295,7 +296,7 @@ def write_slurm_block(fabric: Fabric) -> FabricText:
         For tori, and for hosts that no switch gathers.
     """
     hosts = host_groups(fabric, "Slurm blocks")
-    names = np.array(_host_names(hosts))
+    names = np.array(_host_names(fabric, hosts))
     block = hosts.groups[0]
     sizes = np.bincount(block)
     lines = _block_lines(names, block)
@@ -344,10 +345,18 @@ def _check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> No
     )
 
 
-def _host_names(hosts: Hosts) -> list[str]:
+def _host_names(fabric: Fabric, hosts: Hosts) -> list[str]:
     count = int(hosts.host_of.max()) + 1
+    if given := _given_names(fabric, count):
+        return given
     width = max(4, len(str(count - 1)))
     return [f"node{number:0{width}d}" for number in range(count)]
+
+
+def _given_names(fabric: Fabric, hosts: int) -> list[str]:
+    """Return what the fabric's file calls its hosts; none where Slurm could not."""
+    names = [name for name in dict.fromkeys(fabric.group_labels(0)) if _HOST.fullmatch(name)]
+    return names if len(names) == hosts else []
 
 
 def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
@@ -360,7 +369,11 @@ def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
     return (
         "Rates, latencies, numbers of links and oversubscription: Slurm states none.",
         f"The inside of nodes: each holds {per_host} of the {plural(fabric.devices, 'device')}.",
-        "Names: hosts are numbered node0000 and on, in the order of their devices.",
+        *(
+            ["Names: hosts are numbered node0000 and on, in the order of their devices."]
+            if not _given_names(fabric, len(devices))
+            else []
+        ),
         *hosts.lost,
     )
 

@@ -4,8 +4,6 @@ A file lists topologies; the cluster's default is read, or the only one, as the 
 topology.conf (`nest_core.interop.formats.slurm`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from nest_core.documents import plural
@@ -77,7 +75,8 @@ def _default(source: Source) -> tuple[YamlTable, int]:
         raise source.wrong(
             second.line, "must have one cluster_default", second["topology"], "keep one"
         )
-    return (*defaults, *tables)[0], len(tables) - 1
+    # A flat topology says nothing of the network: another of the file may.
+    return sorted((*defaults, *tables), key=lambda table: "flat" in table)[0], len(tables) - 1
 
 
 def _lines(source: Source, entry: YamlTable) -> list[SlurmLine]:

@@ -18,15 +18,16 @@ import numpy as np
 from nest_core.documents import grouped, plural, require
 from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
 from nest_core.fabric.arrange import heights
+from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.draft import title
 from nest_core.interop.formats.values import Document, Reading, Source
 from nest_core.network.groups import numbered
 
-__all__ = ["TIERS", "Hosts", "TreeSwitch", "block_document", "host_groups", "tree_document"]
+__all__ = ["Hosts", "TreeSwitch", "block_document", "host_groups", "tree_document"]
 
 MAX_LEVELS = 15
-TIERS = ("leaf", "spine", "core")
-"""Names of the innermost levels of switches."""
+MAX_NAMED = 65_536
+"""Groups of a level that may have names of their own, as the schema has it."""
 _NO_RATES = "Slurm states no rates, latencies or numbers of links: no oversubscription assumed."
 
 
@@ -56,18 +57,21 @@ def tree_document(source: Source, switches: Mapping[str, TreeSwitch]) -> Reading
         "flatten the tree",
     )
     sizes: list[list[int]] = []
+    rows: list[list[str]] = []
     row = [root]
     padded = False
     for level in range(height[root], 1, -1):
         children = [switches[name].switches if height[name] == level else (name,) for name in row]
         padded |= any(height[name] < level for name in row)
         sizes.append(list(map(len, children)))
+        rows.append(row)
         row = [child for group in children for child in group]
     sizes.append([len(switches[name].nodes) for name in row])
+    rows = [[node for name in row for node in switches[name].nodes], row, *reversed(rows)]
     notes = [_NO_RATES]
     if padded:
         notes.append("Leaves hang at unequal depth: switches of one child were put between.")
-    return _levels(source, sizes[::-1], TIERS, tuple(notes))
+    return _levels(source, sizes[::-1], ROLES, rows, tuple(notes))
 
 
 def block_document(
@@ -100,7 +104,8 @@ def block_document(
             f"{plural(small, 'block')} with fewer nodes than the base block size of {base:,}, which"
             " Slurm's block plugin refuses: read as it stands."
         )
-    return _levels(source, sizes, names, tuple(notes))
+    hosts = [node for block in blocks.values() for node in block.nodes]
+    return _levels(source, sizes, names, [hosts, list(blocks)], tuple(notes))
 
 
 def _tree(source: Source, switches: Mapping[str, TreeSwitch]) -> tuple[str, nx.DiGraph[str]]:
@@ -166,8 +171,24 @@ def _check_owners(source: Source, switches: Mapping[str, TreeSwitch], place: str
 
 
 def _levels(
-    source: Source, sizes: list[list[int]], names: Sequence[str], notes: tuple[str, ...]
+    source: Source,
+    sizes: list[list[int]],
+    names: Sequence[str],
+    groups: list[list[str]],
+    notes: tuple[str, ...],
 ) -> Reading:
+    """Return a document of levels.
+
+    Parameters
+    ----------
+    sizes : list of list of int
+        Of every group of every level above hosts.
+    names : sequence of str
+        Of these levels.
+    groups : list of list of str
+        Names of hosts, then of the groups of the levels above as far as they have any.
+    """
+    groups = [row if len(row) <= MAX_NAMED else [] for row in groups]
     assumed = source.assumed
     hosts = sum(sizes[0])
     source.require(
@@ -184,35 +205,34 @@ def _levels(
                 "name": "node",
                 "group_size": assumed.devices_per_node,
                 "uplink_per": "device",
-                "bandwidth_GBps": assumed.intra_bandwidth_GBps,
+                "bandwidth_GBps": assumed.inside_GBps,
                 "latency_us": assumed.intra_latency_us,
             }
+            | ({"names": groups[0]} if groups[0] else {})
         )
     for height, row in enumerate(sizes, start=1):
         name = names[height - 1] if height <= len(names) else f"tier {height}"
+        given = groups[height] if height < len(groups) else []
         size: Document = {"group_size": row[0]} if len(set(row)) == 1 else {"group_sizes": row}
         levels.append(
             {"name": name}
             | size
+            | ({"names": given} if given else {})
             | {
                 "uplink_per": "device",
                 "bandwidth_GBps": assumed.link_bandwidth_GBps,
                 "latency_us": 2 * height * assumed.hop_latency_us,
             }
         )
-    inside = (
-        f" at {assumed.intra_bandwidth_GBps:g} GB/s and {assumed.intra_latency_us:g} us inside it"
-        if assumed.devices_per_node > 1
-        else ""
-    )
+    inside = f" {assumed.inside_words}" if assumed.devices_per_node > 1 else ""
     notes += (
         f"{plural(assumed.devices_per_node, 'device')} per node{inside}, and"
         f" {assumed.link_bandwidth_GBps:g} GB/s per device and {assumed.hop_latency_us:g} us per"
         " hop between nodes, assumed.",
-        "Names of nodes and switches are left out: devices are numbered along the tree.",
     )
-    head = {"schema": 1, "name": title(source.name), "kind": "hierarchical"}
-    return head | {"level": levels}, notes
+    return assumed.marked(
+        {"schema": 1, "name": title(source.name), "kind": "hierarchical"} | {"level": levels}
+    ), notes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

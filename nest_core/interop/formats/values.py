@@ -4,8 +4,6 @@ A reader turns a `Source` into a document of the studio's own schema and notes; 
 fabric into `FabricText`. Figures in documents are human units (GB/s, us), as in the files.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
@@ -31,6 +29,7 @@ Document = dict[str, Any]
 Reading = tuple[Document, tuple[str, ...]]
 """A document, and one sentence for each thing that was assumed or left out."""
 
+_INSIDE_GBPS = 450.0
 MIN_GBPS, MAX_FIGURE = 1e-9, 1e18
 """The bounds of `nest_core.documents.schema` for rates (GB/s) and, above, for latencies (us)."""
 
@@ -43,8 +42,8 @@ class Assumed:
     ----------
     devices_per_node : int
         Devices of one host.
-    intra_bandwidth_GBps : float
-        One device inside its host, one direction, GB/s.
+    intra_bandwidth_GBps : float or None
+        One device inside its host, one direction, GB/s; None: its accelerator's own rate.
     intra_latency_us : float
         Between two devices of a host, one way, microseconds.
     link_bandwidth_GBps : float
@@ -54,7 +53,7 @@ class Assumed:
     """
 
     devices_per_node: int = 8
-    intra_bandwidth_GBps: float = 450.0
+    intra_bandwidth_GBps: float | None = None
     intra_latency_us: float = 0.5
     link_bandwidth_GBps: float = 50.0
     hop_latency_us: float = 0.6
@@ -75,12 +74,30 @@ class Assumed:
         ):
             value = getattr(self, field)
             require(
-                low <= value <= MAX_FIGURE,
+                value is None or low <= value <= MAX_FIGURE,
                 field,
                 f"must be a finite number {bound}",
                 value,
                 "correct it",
             )
+
+    @property
+    def inside_GBps(self) -> float:
+        """GB/s of a device inside its host, also where no accelerator is chosen."""
+        return _INSIDE_GBPS if self.intra_bandwidth_GBps is None else self.intra_bandwidth_GBps
+
+    @property
+    def inside_words(self) -> str:
+        """Return rate and latency inside a host."""
+        rate = f"{self.inside_GBps:g} GB/s"
+        if self.intra_bandwidth_GBps is None:
+            rate = f"its accelerator's own rate ({rate} without one)"
+        return f"at {rate} and {self.intra_latency_us:g} us inside it"
+
+    def marked(self, document: Document) -> Document:
+        """Return a document that says which rate inside nodes its file does not state."""
+        is_stated = self.intra_bandwidth_GBps is not None or self.devices_per_node == 1
+        return document if is_stated else document | {"assumed_inside_GBps": self.inside_GBps}
 
 
 @dataclass(frozen=True, slots=True)

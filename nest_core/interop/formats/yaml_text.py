@@ -6,8 +6,6 @@ Plain scalars stay text (`Scalar`, with its line): a node called ``on`` or ``012
 and the reader of a format knows which of its keys are numbers. Only ``~`` and ``null`` are empty.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml
@@ -55,8 +53,9 @@ def yaml_values(source: Source) -> Any:
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or str(error)
-        line = mark.line + 1 if mark else ""
-        raise source.wrong(line, "must be valid YAML", problem, "correct the file") from error
+        raise source.wrong(
+            mark.line + 1 if mark else "", "must be valid YAML", problem, "correct the file"
+        ) from error
     return None if node is None else _value(source, node)
 
 

@@ -41,7 +41,6 @@ from nest_core.network.algorithms.strategies import (
 )
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
-from nest_core.network.phases import Phase
 
 __all__ = [
     "ALGORITHMS",
@@ -51,7 +50,6 @@ __all__ = [
     "OPS",
     "Stage",
     "Strategy",
-    "algorithm_phases",
     "algorithm_stages",
     "check_op",
 ]
@@ -77,8 +75,9 @@ TURNED = frozenset({"halving_doubling", "halving_doubling_far", "direct", "hiera
 
 def _gather(name: str, scatter: Strategy) -> Strategy:
     def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        stages = scatter(network, groups)
-        return [backwards(stage, turned=name in TURNED) for stage in reversed(stages)]
+        return [
+            backwards(stage, turned=name in TURNED) for stage in reversed(scatter(network, groups))
+        ]
 
     return strategy
 
@@ -166,21 +165,3 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
             "use a hierarchical one, or smaller or fewer groups",
         )
     return algorithms[algorithm](network, groups)
-
-
-def algorithm_phases(op: str, algorithm: str, network: Network, groups: IntArray) -> list[Phase]:
-    """Return the same as phases that follow one another, ready for `price_phases`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nest_core.network import collapse, price_phases
-    >>> from nest_core.fabric import Hierarchical, Tier
-    >>> network = collapse(Hierarchical("one", (Tier("node", 8, 100e9, 1e-6),)))
-    >>> phases = algorithm_phases("all_reduce", "ring", network, np.arange(8)[None])
-    >>> time = price_phases(network.link_map, phases, 1)
-    >>> float(time.seconds(800e6)[0])
-    0.014014
-    """
-    stages = algorithm_stages(op, algorithm, network, groups)
-    return [phase for stage in stages for phase in stage]

@@ -96,8 +96,7 @@ def direct(n: int) -> list[ScheduleStep]:
     refuse_flows(n * (n - 1), n * (n - 1))
     index = np.arange(n)
     source = np.repeat(index, n - 1)
-    target = ((index[:, None] + index[None, 1:]) % n).reshape(-1)
-    return [_step(source, target, 1 / n, 1)]
+    return [_step(source, ((index[:, None] + index[None, 1:]) % n).reshape(-1), 1 / n, 1)]
 
 
 def pairwise(n: int) -> list[ScheduleStep]:
@@ -182,9 +181,11 @@ def tree_edges(n: int) -> tuple[IntArray, IntArray]:
 def _two_trees(n: int) -> list[tuple[IntArray, IntArray]]:
     """Return the tree and its complement: mirrored where ``n`` is even, else shifted by one."""
     child, parent = tree_edges(n)
-    if n % 2 == 0:
-        return [(child, parent), (n - 1 - child, n - 1 - parent)]
-    return [(child, parent), ((child + 1) % n, (parent + 1) % n)]
+    return (
+        [(child, parent), (n - 1 - child, n - 1 - parent)]
+        if n % 2 == 0
+        else [(child, parent), ((child + 1) % n, (parent + 1) % n)]
+    )
 
 
 def halving(n: int, *, far: bool = False) -> list[ScheduleStep]:

@@ -111,8 +111,7 @@ def level_by_level(
     ``scattered``: every level works on the shard that those inside have left; otherwise on as
     much as every member holds, as an all-to-all does.
     """
-    levels = columns(groups, nesting)
-    return [on_columns(level, schedule, scattered=scattered) for level in levels]
+    return [on_columns(level, schedule, scattered=scattered) for level in columns(groups, nesting)]
 
 
 def on_columns(level: list[MemberColumns], schedule: Schedule, *, scattered: bool) -> Stage:
@@ -129,9 +128,11 @@ def backwards(stage: Stage, *, turned: bool) -> Stage:
 
     ``turned``: messages go the other way too, as where an exchange is undone; rings turn on.
     """
-    if not turned:
-        return stage[::-1]
-    return [replace(phase, source=phase.target, target=phase.source) for phase in stage[::-1]]
+    return (
+        [replace(phase, source=phase.target, target=phase.source) for phase in stage[::-1]]
+        if turned
+        else stage[::-1]
+    )
 
 
 def merged(phases: list[Phase]) -> Phase:

@@ -137,8 +137,7 @@ def multi_ring(network: Network, groups: IntArray) -> list[Stage]:
             "a fabric with switches",
             "use multi_rail or hierarchical_ring",
         )
-    phases = multi_ring_reduce_scatter(network.torus, network.place, groups)
-    return [[phase] for phase in phases]
+    return [[phase] for phase in multi_ring_reduce_scatter(network.torus, network.place, groups)]
 
 
 def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Stage]:
@@ -283,8 +282,7 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
         "a torus",
         "use multi_ring",
     )
-    order = np.lexsort((groups, network.node[groups]), axis=1)
-    member = np.take_along_axis(groups, order, axis=1)
+    member = np.take_along_axis(groups, np.lexsort((groups, network.node[groups]), axis=1), axis=1)
     node = network.node[member]
     nodes = len(np.unique(node[0]))
     rails = size // nodes

@@ -14,8 +14,6 @@ References
 NEST, MLSys 2026, figures 5 and 6; scai-tech/Nest (MIT), its evaluation of baselines.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

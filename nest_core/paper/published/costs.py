@@ -101,8 +101,7 @@ def boundary_levels(instance: Instance, stage_devices: int, stages: int) -> list
     """
     sizes = group_sizes(instance)[:, None]
     starts = np.arange(stages, dtype=np.int64) * stage_devices
-    inner = (starts[1:] // sizes != starts[:-1] // sizes).sum(axis=0)
-    return [0, *inner.tolist(), 0]
+    return [0, *(starts[1:] // sizes != starts[:-1] // sizes).sum(axis=0).tolist(), 0]
 
 
 def synchronisation_levels(instance: Instance, degrees: IntArray, stride: IntArray) -> IntArray:
@@ -251,9 +250,9 @@ class StageTables:
     def memory(self, position: int, span: int) -> FloatArray:
         """Return bytes of all stages of up to `span` layers, ``2P + O + A + (s - 1) S``."""
         resident = self._table("resident", 0, span)
-        if position == 1:
-            return resident
-        return resident + (position - 1) * self._table("stash", 0, span)
+        return (
+            resident if position == 1 else resident + (position - 1) * self._table("stash", 0, span)
+        )
 
     def following(self, behind: FloatArray, span: int) -> FloatArray:
         """Return what stands behind every stage, of what begins with each layer (or none)."""
@@ -263,8 +262,7 @@ class StageTables:
     def _table(self, kind: _Kind, level: int, span: int) -> FloatArray:
         table = self._tables.get((kind, level))
         if table is None or len(table) < span:
-            table = self._make(kind, level, span)
-            self._tables[kind, level] = table
+            table = self._tables[kind, level] = self._make(kind, level, span)
         return table[:span]
 
     def _make(self, kind: _Kind, level: int, span: int) -> FloatArray:

@@ -23,8 +23,6 @@ References
 NEST, MLSys 2026; scai-tech/Nest (MIT), the inputs of its solver.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

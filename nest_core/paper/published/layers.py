@@ -11,8 +11,6 @@ a thousand levels deep is refused by its type alone. They are written by hand, f
 within half a second and pydantic takes a good part of that to load.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter
@@ -54,9 +52,11 @@ def _shown(value: object) -> object:
     """Return what an error may print of `value`: scalars as they are, the rest by its type."""
     if isinstance(value, int) and abs(value) > LARGEST_FIGURE:
         return f"an integer of {value.bit_length()} bits"
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return f"a {type(value).__name__}"
+    return (
+        value
+        if value is None or isinstance(value, bool | int | float | str)
+        else f"a {type(value).__name__}"
+    )
 
 
 def mapping(value: object, field: str) -> Mapping[str, object]:
@@ -106,8 +106,9 @@ def entries(
 
 def number(value: object, field: str, lowest: float = 0.0) -> float:
     """Return a finite number from `lowest`; a bool is none."""
-    bounds = f"from {lowest:g} to {LARGEST_FIGURE:g}"
-    return float(_within(value, field, lowest, LARGEST_FIGURE, bounds))
+    return float(
+        _within(value, field, lowest, LARGEST_FIGURE, f"from {lowest:g} to {LARGEST_FIGURE:g}")
+    )
 
 
 def whole(value: object, field: str, lowest: int, largest: int) -> int:

@@ -255,8 +255,7 @@ class _InstanceSearch:
     """The chain program of one tensor width."""
 
     def __init__(self, instance: Instance, tables: StageTables) -> None:
-        self._instance = instance
-        self._tables = tables
+        self._instance, self._tables = instance, tables
         self._width = tables.layers.width
         self._stage_devices = instance.stage_devices(self._width)
         self._positions = min(tables.count, instance.devices // self._stage_devices)

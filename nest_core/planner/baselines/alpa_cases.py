@@ -94,8 +94,7 @@ class AlpaCases:
         ]
         settings, setting = np.unique(np.stack(keys).astype(np.int64), axis=1, return_inverse=True)
         bound, fits = self._columns(columns, rows.micro_batch[at] * 1_000_003 + rows.family[at])
-        places = np.arange(len(columns))
-        self.number = np.tile(places, len(allowed))
+        self.number = np.tile(np.arange(len(columns)), len(allowed))
         self.choice = np.repeat(allowed, len(columns))
         self.setting = np.tile(setting.reshape(-1), len(allowed)) * kinds + self.choice
         self.bound = bound[self.number, self.choice]
@@ -186,8 +185,7 @@ class AlpaCases:
         _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         counts = []
         for index in first.tolist():
-            point = self._points.point(int(columns.number[index]))
-            flying = in_flight(point, int(m[index]))
+            flying = in_flight(self._points.point(int(columns.number[index])), int(m[index]))
             counts.append([flying.min(), flying.max(), (1.0 / flying).sum()])
         return np.array(counts)[place.reshape(-1)]
 

@@ -41,8 +41,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from nest_core.costs import Plan, Point, Problem, StageCosts
-from nest_core.costs.schedules import DELAYS
+from nest_core.costs import DELAYS, Plan, Point, Problem, StageCosts
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray
 from nest_core.planner import SearchSpace
@@ -163,6 +162,6 @@ def _cut(prices: PlanPrices, point: Point, c: int, bounded: _Bounded) -> tuple[f
     choices = Choices.of((replace(costs, limit=math.inf),), np.array([c]))
     total = max(0.0, bounded.total - spared((costs,)))
     best_s, cuts, _ = solve_point(choices, total, bounded.sync, least)
-    if best_s >= least:
-        return least, even
-    return best_s, Plan(point, tuple(cuts.tolist()), recompute)
+    return (
+        (least, even) if best_s >= least else (best_s, Plan(point, tuple(cuts.tolist()), recompute))
+    )

@@ -130,11 +130,11 @@ def fastest(baselines: Iterable[Baseline]) -> Baseline | None:
     NEST's program is no rival: it is a planner of this product, beside the exact search.
     """
     feasible = [entry for entry in baselines if entry.feasible and entry.name != "nest"]
-    return min(feasible, key=_seconds, default=None)
-
-
-def _seconds(entry: Baseline) -> float:
-    return entry.report.iteration_s if entry.report else math.inf
+    return min(
+        feasible,
+        key=lambda entry: entry.report.iteration_s if entry.report else math.inf,
+        default=None,
+    )
 
 
 _EVERYBODY: Mapping[str, tuple[Any, ...]] = {

@@ -19,16 +19,24 @@ from functools import partial
 
 import numpy as np
 
-from nest_core.costs import LayerTable, Plan, Point, Problem, links, stage_costs
+from nest_core.costs import NO_OVERLAP, LayerTable, Plan, Point, Problem, links, stage_costs
 from nest_core.costs.communication import with_tables
 from nest_core.costs.links import PlanLinks, group_times
-from nest_core.costs.overlap import NO_OVERLAP
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
 from nest_core.documents.units import capital, humanise_seconds
-from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
-from nest_core.network.error import REMOTE_HOPS, block_levels
+from nest_core.network import (
+    REMOTE_HOPS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Kind,
+    MessageTime,
+    Network,
+    block_levels,
+    transfers,
+)
 from nest_core.planner.baselines.nest import on_levels
 from nest_core.planner.levelwise import level_links, slots
 
@@ -254,8 +262,9 @@ def _shared(
     if point.tp > 1:  # parts that ranks received are gathered where the plan has them
         gathered = _first(read.time("tp", "reduce_scatter"), point.pp)
         times.setdefault(("tp", "reduce_scatter", 1), gathered)
-    producer = np.full(point.pp, level)
-    shared = PlanLinks(network, view.software, point, forward, producer, view.dispatch)
+    shared = PlanLinks(
+        network, view.software, point, forward, np.full(point.pp, level), view.dispatch
+    )
     for key, time in times.items():
         shared.put(*key, time)
     return shared
@@ -297,8 +306,7 @@ def _spread(network: Network, size: int, level: int) -> IntArray | None:
         rows = len(members) // size
         if rows:
             groups = members[: rows * size].reshape(size, rows).T
-            ends = network.level(groups[:, :1], groups).max(axis=1)
-            groups_of.append(groups[ends == level])
+            groups_of.append(groups[network.level(groups[:, :1], groups).max(axis=1) == level])
     groups = np.concatenate(groups_of) if groups_of else np.empty((0, size), dtype=np.int64)
     return groups if len(groups) else None
 
@@ -336,8 +344,7 @@ def _longest(
         spans = plan.virtual_stages(stage)
         c = only.recomputations.index(plan.recompute[stage])
         load = costs.load(stage, spans, c)
-        once = costs.sync_seconds(stage, spans, c, load)
-        spent.append(float(costs.micro_batches * load + once))
+        spent.append(float(costs.micro_batches * load + costs.sync_seconds(stage, spans, c, load)))
     return max(spent)
 
 

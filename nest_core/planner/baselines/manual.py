@@ -38,8 +38,7 @@ References
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from nest_core.costs import Plan, Point, Problem
-from nest_core.costs.plan_words import degrees_in_words
+from nest_core.costs import Plan, Point, Problem, degrees_in_words
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines.baseline import Found
@@ -123,8 +122,7 @@ def _by_print(prices: PlanPrices, space: SearchSpace, model: Model) -> Found | N
     printed = published_degrees(model, prices.problem.network.devices)
     if printed is None or printed[0] not in space.pp or printed[1] not in space.tp:
         return None
-    degrees = (printed[1], min(space.cp), printed[0])
-    plans = _trials(prices.problem, space, degrees)
+    plans = _trials(prices.problem, space, (printed[1], min(space.cp), printed[0]))
     if not plans:
         return None
     best = min(plans, key=lambda plan: _rank(prices, plan))

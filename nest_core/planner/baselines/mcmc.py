@@ -88,8 +88,7 @@ def find(problem: Problem, space: SearchSpace, seed: int, budget: int = PRICES) 
                 plan, energy = tried, new
             if new < least:
                 best, least = tried, new
-    origin = f"best of {RESTARTS} random walks, {budget:,} plans priced, seed {seed}"
-    return Found(best, origin)
+    return Found(best, f"best of {RESTARTS} random walks, {budget:,} plans priced, seed {seed}")
 
 
 def neighbour(problem: Problem, space: SearchSpace, plan: Plan, dice: random.Random) -> Plan | None:
@@ -99,10 +98,9 @@ def neighbour(problem: Problem, space: SearchSpace, plan: Plan, dice: random.Ran
         axis = dice.randrange(len(axes) + 2)
         if axis < len(axes):
             moved = _moved(problem, space, plan, axes[axis], dice)
-        elif axis == len(axes):
-            moved = _cut(problem, plan, dice)
         else:
-            moved = _recomputed(space, plan, dice)
+            is_cut = axis == len(axes)
+            moved = _cut(problem, plan, dice) if is_cut else _recomputed(space, plan, dice)
         if moved is not None and moved != plan:
             return moved
     return None
@@ -214,5 +212,4 @@ def _recomputed(space: SearchSpace, plan: Plan, dice: random.Random) -> Plan:
     if dice.random() < 0.5:
         return replace(plan, recompute=(choice,) * plan.point.pp)
     stage = dice.randrange(plan.point.pp)
-    recompute = (*plan.recompute[:stage], choice, *plan.recompute[stage + 1 :])
-    return replace(plan, recompute=recompute)
+    return replace(plan, recompute=(*plan.recompute[:stage], choice, *plan.recompute[stage + 1 :]))

@@ -22,9 +22,8 @@ References
 from dataclasses import replace
 from functools import partial
 
-from nest_core.costs import Plan, Problem, Report, price
-from nest_core.costs.layout import device_order
-from nest_core.documents.errors import require
+from nest_core.costs import Plan, Problem, Report, device_order, price
+from nest_core.documents import at_most_percent, require
 from nest_core.network.error import levels_only
 from nest_core.planner import NamedPlans, SearchSpace, search
 from nest_core.planner.baselines.baseline import Baseline, Found, Waterfall
@@ -72,7 +71,7 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     chosen = min(result.best, key=lambda promise: price(problem, promise.plan).iteration_s)
     if not result.proven:
         gap = 1.0 - result.lower_bound_s / chosen.seconds
-        origin += f", searched in part: none is promised in over {gap:.1%} less"
+        origin += f", searched in part: none is promised in over {at_most_percent(gap)} less"
     if chosen.plan.ragged:
         origin += ", stages of unequal width"
     return Found(chosen.plan, origin, promised_s=chosen.seconds)
@@ -125,8 +124,7 @@ def waterfall(
     searched = partial(search, time_limit_s=time_limit_s, effort=_EFFORT)
     near = _under_1f1b(problem, plain, ours.plan)
     mapping = partial(best_rank_mapping, view, seen.seated_on(view.network))
-    near_on_view = tuple((name, mapping(best)) for name, best in near)
-    on_view = searched(view, seen, known=near_on_view).best
+    on_view = searched(view, seen, known=tuple((name, mapping(best)) for name, best in near)).best
     shared = frontier and frontier.under_1f1b()
     on_links = searched(problem, plain, known=near, frontier=shared).best
     if on_view is None or on_links is None:

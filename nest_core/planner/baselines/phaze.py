@@ -52,12 +52,13 @@ def search_blind(problem: Problem, space: SearchSpace, scope: str, time_limit_s:
     speed = humanise_rate(blind.network.levels[0].bandwidth_Bps)
     proven = "" if result.certificate.proven else ", stopped by the time limit"
     origin = f"best of the {scope} on a flat network of {speed} per device{proven}"
-    if result.best is None:
-        return Found(None, origin, result.reason)
-    return Found(best_rank_mapping(problem, space, result.best.plan), origin)
+    return (
+        Found(None, origin, result.reason)
+        if result.best is None
+        else Found(best_rank_mapping(problem, space, result.best.plan), origin)
+    )
 
 
 def best_rank_mapping(problem: Problem, space: SearchSpace, plan: Plan) -> Plan:
     """Of the orders that are allowed, the one in which a plan is fastest."""
-    choices = rank_mappings(space, plan)
-    return min(choices, key=lambda choice: price(problem, choice).iteration_s)
+    return min(rank_mappings(space, plan), key=lambda choice: price(problem, choice).iteration_s)

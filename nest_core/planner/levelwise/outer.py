@@ -123,8 +123,7 @@ class OuterPoints:
                 continue
             worst = np.maximum(light.sum() / depths, max(light.max(), share.sum() / span))
             bound = float(((m + depths - 1) * worst).min()) * micro_batch
-            slots = tuple(outer.slots[0] for outer in outers)
-            yield Outer(bound, slots, widths, dp, micro_batch)
+            yield Outer(bound, tuple(outer.slots[0] for outer in outers), widths, dp, micro_batch)
 
     def strategies(self, width: int, dp: int) -> list[Strategy]:
         """Ways to divide a stage's width: (tp, sp, cp, ep, etp)."""
@@ -160,8 +159,7 @@ class OuterPoints:
 
     def least(self, strategy: Strategy, micro_batch: int) -> FloatArray:
         """Seconds of a micro-batch at least, layer by layer, its collectives at their best."""
-        place = int(np.searchsorted(self._micros, micro_batch))
-        return np.asarray(self._sent(strategy)[place])
+        return np.asarray(self._sent(strategy)[int(np.searchsorted(self._micros, micro_batch))])
 
     def _seconds_with_calls(self, strategy: Strategy) -> FloatArray:
         problem, space = self._problem, self._space
@@ -174,16 +172,23 @@ class OuterPoints:
         return seconds
 
     def _lightest_seconds(self, strategy: Strategy) -> FloatArray:
-        if self._problem.lower_bound is None:
-            return np.zeros(self._problem.layers)
-        return self._problem.lower_bound(*strategy).compute_s
+        return (
+            np.zeros(self._problem.layers)
+            if self._problem.lower_bound is None
+            else self._problem.lower_bound(*strategy).compute_s
+        )
 
     def _lightest_of(self, width: int, dp: int) -> tuple[float, float]:
         """Compute of a sequence in all layers, and in the largest, whatever the strategy."""
         loads = [self.light(strategy) for strategy in self.strategies(width, dp)]
-        if not loads:
-            return float("inf"), float("inf")
-        return min(float(load.sum()) for load in loads), min(float(load.max()) for load in loads)
+        return (
+            (float("inf"), float("inf"))
+            if not loads
+            else (
+                min(float(load.sum()) for load in loads),
+                min(float(load.max()) for load in loads),
+            )
+        )
 
     def _least_of(self, width: int, dp: int) -> FloatArray:
         """Return the same layer by layer, shape (L,)."""

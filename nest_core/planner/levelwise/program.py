@@ -126,9 +126,11 @@ def levelwise(
     began = clock()
 
     def late() -> bool:
-        if time_limit_s < float("inf"):
-            return clock() - began > time_limit_s
-        return program.priced_s > _PRICED_S
+        return (
+            clock() - began > time_limit_s
+            if time_limit_s < float("inf")
+            else program.priced_s > _PRICED_S
+        )
 
     program = _Program(problem, space, rule=rule, late=late)
     equal = sorted(program.points.equal(), key=lambda outer: outer.bound)
@@ -137,8 +139,7 @@ def levelwise(
     for wide in (False, True) if unequal else (False,):
         outers, count = equal, top
         if wide:
-            usual = best[0].plan.widths[0] if best else 0
-            wider = program.points.unequal(equal, usual)
+            wider = program.points.unequal(equal, best[0].plan.widths[0] if best else 0)
             outers, count = sorted(wider, key=lambda outer: outer.bound), 1
             points += len(outers)
         for outer in _nearest_first(outers, best):
@@ -234,9 +235,7 @@ class _Program:
         """Return the best plan of two stages or more."""
         problem = self.problem
         m = micro_batches(problem.batch, outer.dp, outer.micro_batch)
-        line = None
-        if len(outer.widths) > 1:
-            line = stretch(problem.network, outer.dp, outer.widths)
+        line = stretch(problem.network, outer.dp, outer.widths) if len(outer.widths) > 1 else None
         room = len(line.level) if line else len(outer.slots[0])
         most = min(room, problem.layers)
         if most < 2:
@@ -270,9 +269,11 @@ class _Program:
             cutoff,
             self.late if line is None else partial(self._spent, _work(read, places)),
         )
-        if not best.size:
-            return None, done
-        return Promise(seconds, self._plan(outer, choices, line, best)), done
+        return (
+            (None, done)
+            if not best.size
+            else (Promise(seconds, self._plan(outer, choices, line, best)), done)
+        )
 
     def _plan(
         self, outer: Outer, choices: list[LevelChoice], line: Stretch | None, state: IntArray
@@ -378,16 +379,14 @@ class _Program:
         if line is not None:
             return Places(line.ends, line.level, line.inner, not self.space.idle_devices)
         level = outer.slots[0].level
-        ends = np.arange(1, len(level) + 1)[None]
-        return Places(ends, level, np.zeros(1, dtype=np.int64), False)
+        return Places(np.arange(1, len(level) + 1)[None], level, np.zeros(1, dtype=np.int64), False)
 
     def _hops(self, outer: Outer, line: Stretch | None) -> Hops:
         """Hops between stages of two widths, by both."""
         hops: Hops = {}
         for x, width in enumerate(outer.widths):
             strategy = self.points.strategies(width, outer.dp)[0]
-            alike = self._shared(outer, x, strategy).forward
-            hops[x, x] = alike, width
+            hops[x, x] = self._shared(outer, x, strategy).forward, width
             if line is not None:
                 for y in range(x + 1, len(outer.widths)):
                     hops[x, y] = hops[y, x] = unequal_hops(self.problem, line, x, y), 1
@@ -402,5 +401,4 @@ def _placed(point: Point) -> Point:
 def _work(t: CostTables, p: Places) -> int:
     """Return steps of the recurrence under one cap, about."""
     (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.static.shape[1]
-    steps = len(t.strategy) * layers // 4 + widths * places
-    return int(min(places, layers) * hops**2 * steps)
+    return int(min(places, layers) * hops**2 * (len(t.strategy) * layers // 4 + widths * places))

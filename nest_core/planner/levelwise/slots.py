@@ -90,9 +90,7 @@ class Stretch:
 
 
 def _named(ranks: IntArray) -> DeviceOrder:
-    if np.array_equal(ranks, np.arange(len(ranks))):
-        return "natural"
-    return tuple(ranks.tolist())
+    return "natural" if np.array_equal(ranks, np.arange(len(ranks))) else tuple(ranks.tolist())
 
 
 def stretch(network: Network, dp: int, widths: tuple[int, ...]) -> Stretch:

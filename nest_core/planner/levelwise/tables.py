@@ -175,8 +175,9 @@ def _hop_tables(
         table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
         for y in range(widths):
             time, ranks = hops[choice.x, y]
-            share = point.tp * point.cp / ranks
-            forward = MessageTime(time.alpha_s, time.beta_s_per_byte * share)
+            forward = MessageTime(
+                time.alpha_s, time.beta_s_per_byte * (point.tp * point.cp / ranks)
+            )
             come, go = hop_seconds(point, replace(choice.shared, forward=forward), table)
             arrive[number, 1 + y :: widths] = come[1:]
             retire[number, 1 + y :: widths] = go[:-1]

@@ -9,8 +9,6 @@ pipeline, a schedule without a pipeline, an order of axes of which one at most i
 best then has that effect: ranks to shard over, another stage of ZeRO, a pipeline.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -156,7 +154,7 @@ def _without_zero(space: SearchSpace, plan: Plan) -> Iterator[SearchSpace]:
             ]
         alike = plan.point.pp > 1 and not space.sharded_gradients
         if value in (1, 2) and alike:  # one in a pipeline
-            flat = [entry for wide in smaller for entry in _only(wide, pp=1)]
+            flat = [replace(wide, pp=(1,)) for wide in smaller if 1 in wide.pp]
             deep = [entry for wide in smaller for entry in _dropped(wide, "zero", 3 - value)]
             smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]
         yield from smaller
@@ -177,16 +175,14 @@ def _stage_points(plan: Plan) -> list[Point]:
     return [plan.stage_point(stage) for stage in range(plan.point.pp)]
 
 
-def _only(space: SearchSpace, *, pp: int) -> list[SearchSpace]:
-    return [replace(space, pp=(pp,))] if pp in space.pp else []
-
-
 def _without_schedule(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
     chosen = plan.point.schedule
     smaller = _dropped(space, "schedules", chosen)
-    if chosen == "interleaved":
-        return smaller + _dropped(space, "interleave", plan.point.interleave)
-    return [entry for wide in smaller for entry in _dropped(wide, "pp", 1)]
+    return (
+        smaller + _dropped(space, "interleave", plan.point.interleave)
+        if chosen == "interleaved"
+        else [entry for wide in smaller for entry in _dropped(wide, "pp", 1)]
+    )
 
 
 def _without_order(space: SearchSpace, plan: Plan) -> list[SearchSpace]:

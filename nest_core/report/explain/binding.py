@@ -11,15 +11,12 @@ micro-batches of an iteration, twice as many of those. A planner may do better w
 resource by changing the plan: `nest_core.planner.shadow`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
+from nest_core.costs import DELAYS, LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.costs.communication import STEP, Traffic, traffic_of, wider, with_tables
-from nest_core.costs.schedules import DELAYS
 from nest_core.documents.units import humanise_bytes, humanise_seconds, percent
 from nest_core.report.explain.summary import DUST
 
@@ -47,7 +44,11 @@ def gains(problem: Problem, plan: Plan) -> dict[str, Gain]:
     before = price(problem, plan).samples_per_s
     changed: list[tuple[str, str, Problem]] = [
         ("compute", "1 % faster kernels", with_tables(problem, _faster)),
-        ("launches", "1 % faster launches", with_tables(problem, _sooner)),
+        (
+            "launches",
+            "1 % faster launches",
+            with_tables(problem, lambda t: replace(t, launch_s=t.launch_s / (1 + STEP))),
+        ),
         *(
             (f"bandwidth.{name}", f"1 % more {name} bandwidth", replace(problem, network=network))
             for name, network in wider(problem.network)
@@ -69,10 +70,6 @@ def _faster(table: LayerTable) -> LayerTable:
         weight_s=table.weight_s / rate,
         replay_s=table.replay_s / rate,
     )
-
-
-def _sooner(table: LayerTable) -> LayerTable:
-    return replace(table, launch_s=table.launch_s / (1 + STEP))
 
 
 Kind = Literal["compute", "communication", "memory", "launches", "bubble"]
@@ -137,7 +134,8 @@ class StageBinding:
             return f"{words}."
         if first.gain is None:
             return f"{words}; it takes {first.more}."
-        return f"{words}; {first.more} would give {percent(first.gain)} more throughput."
+        way = "less" if first.gain < 0 else "more"
+        return f"{words}; {first.more} would give {percent(abs(first.gain))} {way} throughput."
 
 
 def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:

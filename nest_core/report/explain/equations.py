@@ -3,13 +3,10 @@
 Symbols are those of ``docs/method.md``; every equation names the section that defines them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
-from nest_core.costs import Problem, Report, price
+from nest_core.costs import DELAYS, Problem, Report, price
 from nest_core.costs.communication import traffic_of
-from nest_core.costs.schedules import DELAYS
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds, percent
 from nest_core.report.explain.summary import fullest
 
@@ -87,8 +84,7 @@ def _per_micro_batch(
     classes = traffic_of(problem, report.plan)
     sent = {entry.words: entry.seconds[stage] / m for entry in classes if entry.name not in _ONCE}
     sharded = sum(entry.seconds[stage] for entry in classes if entry.name in _ONCE)
-    once = report.stages[stage].sync_s - _update(problem, report, stage)
-    sent["ZeRO"] = (sharded - once) / m
+    sent["ZeRO"] = (sharded - (report.stages[stage].sync_s - _update(problem, report, stage))) / m
     least = 1e-6 * max(sent.values(), default=0.0)
     parts = [(words, cost) for words, cost in sent.items() if cost > least]
     return sorted(parts, key=lambda part: -part[1])

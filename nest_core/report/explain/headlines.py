@@ -6,14 +6,10 @@ notebook or a report can print both without computing anything.
 A fabric and what it collapses to in headline figures and sentences, ready to be shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
-from nest_core.costs import Report
+from nest_core.costs import DELAYS, Interval, Report, span_in_words
 from nest_core.costs.head_room import spread_of
-from nest_core.costs.interval import Interval, span_in_words
-from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.documents.units import (
     GB,
@@ -27,10 +23,9 @@ from nest_core.documents.units import (
 )
 from nest_core.fabric import Fabric
 from nest_core.hardware import SHARE, WIDTH, Stack
-from nest_core.network import Network
-from nest_core.network.bisection import full_bisection_Bps, knows_nodes
+from nest_core.network import Network, full_bisection_Bps, knows_nodes
 from nest_core.planner.baselines import Baseline, fastest
-from nest_core.report.explain.summary import DUST, Headline, fullest, quantity
+from nest_core.report.explain.summary import DUST, Headline, fullest, fullest_words, quantity
 from nest_core.report.explain.validity import Validity
 from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues
@@ -73,7 +68,7 @@ def headlines(
 
 def _basis(scenario: ScenarioValues, estimate: Validity) -> str:
     """What the ranges of time and rates stand on."""
-    return f"{SHARE:.0%} interval under {scenario.stack.name}. {estimate.in_words}"
+    return f"{percent(SHARE)} interval under {scenario.stack.name}. {estimate.in_words}"
 
 
 def _throughput(
@@ -144,7 +139,11 @@ def _iteration(
             f"({scenario.fabric.devices:,} · {humanise(peak, 'FLOP/s')}) = "
             f"{percent(best.mfu)}; {percent(best.mfu * all_scores)} with all scores counted, as in "
             "Narayanan et al. 2021",
-            *_interval_formula(interval),
+            f"{percent(SHARE)} interval = iteration · exp(± {WIDTH:.3g} · σ), σ² of kernels and "
+            "network, of sources and of runs",
+            f"= {humanise_seconds(interval.centre_s)} · exp(± {WIDTH:.3g} · "
+            f"{interval.spread:.3g}) = "
+            + span_in_words((interval.low_s, interval.high_s), humanise_seconds),
         ),
         span_in_words((interval.low_s, interval.high_s), humanise_seconds),
         _basis(scenario, estimate),
@@ -155,16 +154,6 @@ def _spent(best: Report) -> list[tuple[str, float]]:
     """Terms that take any time; what is left by rounding is none."""
     least = DUST * best.iteration_s
     return [(name, seconds) for name, seconds in best.terms if seconds > least]
-
-
-def _interval_formula(interval: Interval) -> tuple[str, ...]:
-    span = span_in_words((interval.low_s, interval.high_s), humanise_seconds)
-    return (
-        f"{SHARE:.0%} interval = iteration · exp(± {WIDTH:.3g} · σ), σ² of kernels and network, of "
-        "sources and of runs",
-        f"= {humanise_seconds(interval.centre_s)} · exp(± {WIDTH:.3g} · {interval.spread:.3g}) = "
-        f"{span}",
-    )
 
 
 def _fill(best: Report) -> str:
@@ -215,7 +204,7 @@ def _head_room(best: Report, stack: Stack) -> Headline:
     return Headline(
         "Memory head-room",
         free,
-        f"stage {number + 1} is fullest: {used} of {limit}"
+        f"{fullest_words(best)}: {used} of {limit}"
         + (f", {spread.chance_in_words(memory.total, best.memory_limit_bytes)}" if sure else ""),
         (
             "head-room = memory per device − the fullest stage's need",
@@ -271,7 +260,7 @@ def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]
         humanise_rate(cut),
         "between the halves, one way",
         (
-            "bisection = minimum cut between the first and the last half of the devices",
+            "bisection = least cut found between two halves of the devices, nodes undivided",
             f"= {humanise_rate(cut)} one way",
         ),
     )
@@ -323,9 +312,11 @@ def _level_finding(network: Network) -> str:
     """What a device has at the innermost and at the outermost level."""
     inner, outer = network.levels[0], network.levels[-1]
     first, last = (humanise_rate(level.bandwidth_Bps) for level in (inner, outer))
-    if len(network.levels) == 1:
-        return f"With all sending, a device has {first}"
-    return f"With all sending, a device has {first} at {inner.where}, {last} at {outer.name}"
+    return (
+        f"With all sending, a device has {first}"
+        if len(network.levels) == 1
+        else f"With all sending, a device has {first} at {inner.where}, {last} at {outer.name}"
+    )
 
 
 def levels_table(network: Network) -> Table:

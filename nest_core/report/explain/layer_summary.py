@@ -1,18 +1,19 @@
 """A layer's anatomy in headline figures, sentences and table rows, ready to be shown."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
 
-from collections.abc import Sequence
-
-from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound
+from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound, calls_in_words
 from nest_core.costs.exchange_times import ExchangeTime
+from nest_core.documents.claims import alike
 from nest_core.documents.units import (
     MICROSECOND,
     NOTHING,
+    and_others,
     capital,
     humanise,
     humanise_bytes,
     humanise_seconds,
+    join_words,
     percent,
     plural,
     three_digits,
@@ -78,15 +79,15 @@ def strategy_in_words(strategy: Strategy, kind: str) -> str:
 def layer_finding(layer: Anatomy) -> str:
     """What bounds most operators, and which one takes most of the time."""
     parts = [part for part in layer.parts if part.runs]
-    most = max(BOUNDS, key=lambda name: sum(part.bound == name for part in parts))
-    times = sum(part.bound == most for part in parts)
-    longest = max(parts, key=lambda part: part.seconds)
-    bounds = f"{capital(BOUND_WORDS[most])} bounds"
-    count = f"all {times}" if times == len(parts) else f"{times} of {len(parts)}"
+    counts = {name: sum(part.bound == name for part in parts) for name in BOUNDS}
+    times = max(counts.values())
+    most = [BOUND_WORDS[name] for name, count in counts.items() if count == times]
     if len(parts) == 1:
-        return f"{bounds} {longest.name}, the only operator"
-    taken = longest.seconds / layer.device_s
-    return f"{bounds} {count} operators; {longest.name} takes {percent(taken)} of the time"
+        return f"{capital(most[0])} bounds {parts[0].name}, the only operator"
+    count = f"all {times}" if times == len(parts) else f"{times} of {len(parts)}"
+    verb, suffix = ("bounds", "") if len(most) == 1 else ("bound", " each")
+    longest = _most_of({part.name: part.seconds / layer.device_s for part in parts}, "takes")
+    return f"{capital(join_words(most))} {verb} {count} operators{suffix}; {longest} of the time"
 
 
 def layer_headlines(layer: Anatomy) -> tuple[Headline, ...]:
@@ -185,13 +186,18 @@ def kept_finding(layer: Anatomy) -> str:
     total = humanise_bytes(layer.kept_bytes)
     if layer.recompute == "full":
         return f"Only the layer's input is kept for backward, {total}"
-    most = max(layer.parts, key=lambda part: part.kept_bytes)
-    if not most.kept_bytes:
+    if not any(part.kept_bytes for part in layer.parts):
         return "Nothing is kept for backward"
-    return (
-        f"{most.name} keeps {percent(most.kept_bytes / layer.kept_bytes)} of the {total} "
-        "for backward"
-    )
+    shares = {part.name: part.kept_bytes / layer.kept_bytes for part in layer.parts}
+    return f"{_most_of(shares, 'keeps')} of the {total} for backward"
+
+
+def _most_of(shares: Mapping[str, float], verb: str) -> str:
+    """Return who has the largest share, all of those that read the same, and how much each."""
+    most = max(shares.values())
+    names = alike(shares, percent, most)
+    agreed = verb if len(names) == 1 else f"each {verb[:-1]}"
+    return f"{and_others(names)} {agreed} {percent(most)}"
 
 
 def exchange_finding(layer: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
@@ -208,18 +214,22 @@ def exchange_finding(layer: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
     count = len(layer.exchanges)
     many = plural(count, "collective")
     if not times:
-        most = max(layer.exchanges, key=lambda exchange: exchange.bytes)
-        return f"{many}; the largest buffer, {humanise_bytes(most.bytes)}, is that of " + (
-            most.node.name
-        )
+        sizes = [exchange.bytes for exchange in layer.exchanges]
+        most = humanise_bytes(max(sizes))
+        return f"{many}; the largest buffer, {most}, is that of {_largest(layer, sizes)}"
     total = sum(time.seconds for time in times)
-    longest = max(range(count), key=lambda place: times[place].seconds)
     verb = "takes" if count == 1 else "take"
     fraction = total / (total + layer.device_s)
     return (
         f"{many} {verb} {humanise_seconds(total)}, {percent(fraction)} of the layer "
-        f"if nothing hides them; {layer.exchanges[longest].node.name} takes longest"
+        f"if nothing hides them; longest: {_largest(layer, [time.seconds for time in times])}"
     )
+
+
+def _largest(layer: Anatomy, values: Sequence[float]) -> str:
+    """Return the exchange whose value is largest, and how many are as large up to rounding."""
+    places = [n for n, value in enumerate(values) if value >= (1 - 1e-9) * max(values)]
+    return and_others([layer.exchanges[place].node.name for place in places])
 
 
 def operator_rows(layer: Anatomy) -> list[dict[str, str]]:
@@ -262,8 +272,8 @@ def exchange_rows(layer: Anatomy, times: Sequence[ExchangeTime] = ()) -> list[di
             "collective": exchange.node.name,
             "axis": exchange.node.axis,
             "ranks": f"{exchange.ranks:,}",
-            "forward": _calls(exchange.node.forward),
-            "backward": _calls(exchange.node.backward),
+            "forward": calls_in_words(exchange.node.forward),
+            "backward": calls_in_words(exchange.node.backward),
             "buffer, MiB": three_digits(exchange.bytes / _MIB),
         }
         for exchange in layer.exchanges
@@ -272,7 +282,3 @@ def exchange_rows(layer: Anatomy, times: Sequence[ExchangeTime] = ()) -> list[di
         row["forward, µs"] = three_digits(time.forward_s / MICROSECOND)
         row["backward, µs"] = three_digits(time.backward_s / MICROSECOND)
     return rows
-
-
-def _calls(names: tuple[str, ...]) -> str:
-    return ", ".join(name.replace("_", "-") for name in names) or "nothing"

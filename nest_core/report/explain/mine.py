@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ __all__ = [
     "PlanDifference",
     "check_heads",
     "check_job",
+    "checked_plan",
     "difference",
     "price_pasted",
     "withheld",
@@ -56,7 +57,10 @@ class OtherJob(InputError):
     """
 
     def __init__(self, settings: Mapping[str, Setting], found: Mapping[str, object]) -> None:
-        stated, here = (_words(values) for values in (settings, found))
+        stated, here = (
+            ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in values.items())
+            for values in (settings, found)
+        )
         sets = " ".join(f"--set {key}={json.dumps(value)}" for key, value in settings.items())
         super().__init__(
             "your command",
@@ -69,10 +73,6 @@ class OtherJob(InputError):
 
     def __reduce__(self) -> tuple[type[OtherJob], tuple[object, ...]]:
         return OtherJob, (self.settings, self.found)
-
-
-def _words(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in values.items())
 
 
 def price_pasted(scenario: ScenarioValues, text: str, placement: str = "") -> Mine:
@@ -95,15 +95,56 @@ def price_pasted(scenario: ScenarioValues, text: str, placement: str = "") -> Mi
     problem = scenario.problem()
     devices = problem.network.devices
     pasted = read_pasted(text, problem.layers, devices, whole_experts=not scenario.expert_tensor)
+    pasted = checked_plan(scenario, pasted, placement if placement.strip() else None)
+    scenario = scenario.hiding(pasted.hidden)
+    report = price(scenario.problem(pasted.plan.recompute), pasted.plan)
+    return Mine(pasted, name_stack_for_plan(scenario, report))
+
+
+def checked_plan(
+    scenario: ScenarioValues, pasted: Pasted, placement: str | None, name: str = "placement"
+) -> Pasted:
+    """Return a plan that is one of the scenario's job, its ranks where a rank mapping puts them.
+
+    Parameters
+    ----------
+    placement, name : str
+        The rank mapping's text, or none, and what it is called.
+
+    Raises
+    ------
+    InputError
+        As of `price_pasted`.
+    """
     check_job(scenario, pasted.settings)
     check_heads(scenario.model, pasted.plan)
+    pasted = replace(pasted, notes=(*pasted.notes, *_other_overlap(scenario, pasted.hidden)))
+    if placement is None:
+        return pasted
     problem = scenario.problem(pasted.plan.recompute)
-    if placement.strip():
-        check_plan(problem, pasted.plan)
-        order = read_placement(placement, pasted.plan, devices, "placement")
-        point = replace(pasted.plan.point, device_order=order)
-        pasted = replace(pasted, plan=replace(pasted.plan, point=point))
-    return Mine(pasted, name_stack_for_plan(scenario, price(problem, pasted.plan)))
+    check_plan(problem, pasted.plan)
+    order = read_placement(placement, pasted.plan, problem.network.devices, name)
+    point = replace(pasted.plan.point, device_order=order)
+    return replace(pasted, plan=replace(pasted.plan, point=point))
+
+
+_TRAFFIC = {
+    "tp": ("tensor-parallel traffic", "--tp-comm-overlap"),
+    "pp": ("pipeline transfers", "--no-overlap-p2p-communication"),
+    "dp": ("gradients and states", "--overlap-grad-reduce"),
+}
+
+
+def _other_overlap(scenario: ScenarioValues, hidden: Mapping[str, bool]) -> Iterator[str]:
+    """Say what a command hides behind compute otherwise than the plans that it is held against."""
+    software, command = scenario.hidden, scenario.hiding(hidden).hidden
+    for traffic, (words, flag) in _TRAFFIC.items():
+        share, usual = getattr(command, traffic), getattr(software, traffic)
+        if share != usual:
+            yield (
+                f"The command hides {percent(share)} of {words} behind compute, the scenario's "
+                f"software {percent(usual)} ({flag})."
+            )
 
 
 def check_job(scenario: ScenarioValues, settings: Mapping[str, Setting]) -> None:
@@ -263,7 +304,7 @@ def _terms(report: Report) -> dict[str, float]:
 def _finding(
     ours: Report, theirs: Report, relative: float, terms: tuple[DifferenceRow, ...]
 ) -> str:
-    if theirs.plan == ours.plan:
+    if theirs.plan == ours.plan and abs(relative) < _SAME:
         return "This is the plan itself."
     gap = theirs.iteration_s - ours.iteration_s
     apart = f" ({signed(gap, humanise_seconds)})"

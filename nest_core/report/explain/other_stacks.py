@@ -4,8 +4,6 @@ Memory depends on software: attention in separate kernels stores scores, and som
 buffers of their own. So whoever is told that nothing fits is told under which stack it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -30,7 +28,9 @@ def name_stack_for_plan(scenario: ScenarioValues, report: Report) -> Report:
         priced = price(other.problem(report.plan.recompute), report.plan)
         if priced.feasible:
             needed = humanise_bytes(max(stage.memory.total for stage in priced.stages))
-            return replace(report, reason=f"{report.reason}; {_fits(stack)}, in {needed}")
+            return replace(
+                report, reason=f"{report.reason}; under {stack.name} it fits, in {needed}"
+            )
     return report
 
 
@@ -40,7 +40,7 @@ def name_stack_for_search(scenario: ScenarioValues, result: SearchResult) -> Sea
         return result
     for stack, other in _other_scenarios(scenario):
         if search(other.problem(), other.space, stop=_after(_MAX_TURNS)).best is not None:
-            return replace(result, reason=f"{result.reason}; {_fits(stack)}")
+            return replace(result, reason=f"{result.reason}; under {stack.name} it fits")
     return result
 
 
@@ -48,10 +48,6 @@ def _after(turns: int) -> Callable[[], bool]:
     """Return what stops a search when it has asked so often whether to go on."""
     remaining = iter(range(turns))
     return lambda: next(remaining, None) is None
-
-
-def _fits(stack: Stack) -> str:
-    return f"under {stack.name} it fits"
 
 
 def _other_scenarios(scenario: ScenarioValues) -> Iterator[tuple[Stack, ScenarioValues]]:

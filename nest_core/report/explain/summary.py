@@ -3,8 +3,6 @@
 What a certificate is over, axis by axis: for files, and in one sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +17,9 @@ from nest_core.documents import (
     capital,
     grouped,
     humanise,
+    humanise_bytes,
     humanise_seconds,
     join_words,
-    percent,
     plural,
     to_gib,
 )
@@ -98,6 +96,18 @@ def fullest(report: Report) -> tuple[int, Stage]:
     return max(enumerate(report.stages), key=lambda pair: pair[1].memory.total)
 
 
+def fullest_words(report: Report) -> str:
+    """Return which stages need most memory, as far as its figure says."""
+    needs = [humanise_bytes(stage.memory.total) for stage in report.stages]
+    number, stage = fullest(report)
+    count = needs.count(humanise_bytes(stage.memory.total))
+    return (
+        f"stage {number + 1} is fullest"
+        if count == 1
+        else f"{count} of {len(needs)} stages are fullest"
+    )
+
+
 def accelerator_in_words(accelerator: Accelerator) -> str:
     """Memory, its bandwidth and the dense peaks: ``TPU v4: 32 GiB at 1,200 GB/s; ...``."""
     rates = grouped((peak, precision) for precision, peak in accelerator.peak_flops)
@@ -113,9 +123,11 @@ def model_in_words(model: Model) -> str:
     """A model's size in a few words: ``70.6 billion parameters in 80 blocks``."""
     count = humanise(model.parameters).replace("G", "billion").replace("M", "million")
     size = f"{count} parameters in {model.blocks} blocks"
-    if model.experts == 1:
-        return size
-    return f"{size}, {model.experts} experts of which {model.top_k} work on a token"
+    return (
+        size
+        if model.experts == 1
+        else f"{size}, {model.experts} experts of which {model.top_k} work on a token"
+    )
 
 
 def plan_in_words(report: Report, batch: int, devices: int) -> str:
@@ -131,8 +143,7 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         f"{idle:,} devices idle" if idle else f"all {devices:,} devices used",
     ]
     if point.dp > 1 and point.pp > 1:
-        inner = next(axis for axis in point.order if axis in _ORDER_ENDS)
-        parts.insert(2, _ORDER_ENDS[inner])
+        parts.insert(2, _ORDER_ENDS[next(axis for axis in point.order if axis in _ORDER_ENDS)])
     return "; ".join(parts) + "."
 
 
@@ -142,7 +153,7 @@ def certificate_line(result: SearchResult) -> str:
     if result.best is None:
         verdict = "No feasible plan" if counts.proven else capital(counts.stopped)
     else:
-        within = f"Within {percent(counts.gap)} of the optimum ({counts.stopped})"
+        within = f"Best so far, {counts.room} ({counts.stopped})"
         verdict = "Proven optimal" if counts.proven else within
     open_points = f"{counts.open:,} open, " if counts.open else ""
     return (

@@ -1,11 +1,8 @@
 """Days to train: tokens over tokens per second, with the plan's interval."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from nest_core.costs import Report
-from nest_core.costs.interval import Interval, Span
+from nest_core.costs import Interval, Report, Span
 from nest_core.documents.errors import require
 from nest_core.scenario import ScenarioValues
 

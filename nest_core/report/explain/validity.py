@@ -11,8 +11,6 @@ What an answer rests on, in two short sentences.
 What a setting was worth where it was measured, in words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -34,17 +32,16 @@ from nest_core.documents import (
     capital,
     humanise,
     humanise_rate,
-    percent,
+    plural,
     signed_percent,
 )
-from nest_core.hardware import Accelerator, Stack, load_posterior, validated
+from nest_core.hardware import Accelerator, Stack, load_posterior
 from nest_core.network import Network, Outline
 from nest_core.planner import SearchResult
 from nest_core.scenario import ScenarioValues
 
 __all__ = [
     "Validity",
-    "band_in_words",
     "calibration_in_words",
     "memory_in_words",
     "overlap_in_words",
@@ -87,7 +84,11 @@ class Validity:
     def in_words(self) -> str:
         """One or two sentences."""
         if self.band is not None:
-            return f"{capital(band_in_words(self.band))}. {self.caveat}".strip()
+            band = self.band
+            return (
+                f"Validated on {band.n} runs of {band.region}: {signed_percent(band.p10)} to "
+                f"{signed_percent(band.p90)} (10th to 90th percentile). {self.caveat}"
+            ).strip()
         if self.nearest is None:
             return "Outside every validated region: none is known."
         return (
@@ -218,14 +219,6 @@ def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) ->
     )
 
 
-def band_in_words(band: ErrorBand) -> str:
-    """How many runs a band comes from, of which kind, and the band."""
-    return (
-        f"validated on {band.n} runs of {band.region}: {signed_percent(band.p10)} to "
-        f"{signed_percent(band.p90)} (10th to 90th percentile)"
-    )
-
-
 def memory_in_words(scenario: ScenarioValues) -> str:
     """How far memory is from what is predicted of a scenario's stack."""
     return spread_of(scenario.stack.framework).in_words(scenario.stack.name)
@@ -268,7 +261,7 @@ def stack_in_words(stack: Stack, family: str) -> str:
     if stack.parameters:
         return f"{stack.name}, calibrated ({stack.source})."
     rows = load_posterior().sure_rows(family, stack.name)
-    sure = f"{rows} runs of it measured" if validated(family, stack) else "unvalidated"
+    sure = f"{plural(rows, 'run')} of it over several nodes measured"
     return f"{stack.name} ({stack.release}), on family {family}: {sure}."
 
 
@@ -283,9 +276,10 @@ def rests_on(validity: Validity | None, result: SearchResult) -> str:
     """
     certificate = result.certificate
     proof = (
-        f"{capital(certificate.stopped)}: within {percent(certificate.gap)} of the optimum."
+        f"{capital(certificate.stopped)}: "
+        + (f"best so far, {certificate.room}." if result.best else "no plan until then.")
         if not certificate.proven
-        else f"None of {certificate.points:,} plans fits."
+        else f"None of {certificate.points:,} plans is feasible."
         if result.best is None
         else f"Optimal within the model: none of {certificate.points:,} plans is faster."
     )

@@ -1,13 +1,11 @@
 """The explanations as tables under findings, ready to be shown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from nest_core.costs import Report, Stage
+from nest_core.costs import Report, Stage, span_in_words
 from nest_core.costs.head_room import SURE
-from nest_core.costs.interval import span_in_words
+from nest_core.documents import alike, at_most_percent
 from nest_core.documents.units import (
     NOTHING,
     capital,
@@ -15,7 +13,9 @@ from nest_core.documents.units import (
     humanise,
     humanise_bytes,
     humanise_seconds,
+    join_words,
     percent,
+    percent_column,
 )
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner import HeadRoom
@@ -84,12 +84,14 @@ def stages_table(report: Report) -> Table:
 
 def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
     """What binds every stage."""
+    share = percent_column(entry.binding.share for entry in stages)
+    in_use = percent_column(entry.memory_share for entry in stages)
     rows = tuple(
         {
             "Stage": f"{entry.stage + 1}",
             "Layers": _layers(stage),
             "Bound by": entry.binding.words,
-            "Its share": percent(entry.binding.share),
+            "Its share": share(entry.binding.share),
             "What more of it gives": _gain(entry.binding.more, entry.binding.gain),
             "Then": "; ".join(
                 f"{other.words} ({percent(other.share)})"
@@ -97,7 +99,7 @@ def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
                 if other.share > _LEAST
             )
             or NOTHING,
-            "Memory in use": percent(entry.memory_share),
+            "Memory in use": in_use(entry.memory_share),
         }
         for entry, stage in zip(stages, report.stages, strict=True)
     )
@@ -106,10 +108,8 @@ def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
 
 def _layers(stage: Stage) -> str:
     """Which layers a stage holds; of several virtual stages how many."""
-    if len(stage.virtual_stages) > 1:
-        count = sum(last - first for first, last in stage.virtual_stages)
-        return f"{count} in {len(stage.virtual_stages)} virtual stages"
-    return stage.spans
+    counts = [last - first for first, last in stage.virtual_stages]
+    return f"{sum(counts)} in {len(counts)} virtual stages" if len(counts) > 1 else stage.spans
 
 
 def _binding_finding(stages: Sequence[StageBinding]) -> str:
@@ -131,63 +131,79 @@ def axes_table(outcomes: Sequence[NextBest]) -> Table:
     """What the next-best choices cost, the dearest first."""
     ranked = sorted(outcomes, key=lambda entry: -(entry.difference or 0.0))
     ranked.sort(key=lambda entry: entry.report is not None)  # where there is none comes first
+    costs = percent_column(entry.difference for entry in ranked)
     rows = tuple(
         {
             "Axis": AXES[entry.axis],
             "Ours": entry.chosen,
             "Next best": entry.instead or NOTHING,
             "Iteration": humanise_seconds(entry.report.iteration_s) if entry.report else NOTHING,
-            "Costs": percent(entry.difference) if entry.difference is not None else NOTHING,
+            "Costs": costs(entry.difference),
             "The plan": entry.report.plan.words if entry.report else entry.reason,
             "Certificate": "proven" if entry.proven else "open",
         }
         for entry in ranked
     )
     return Table(
-        _axes_finding(ranked),
+        _axes_finding(ranked, costs),
         "The best plan whose choice on the axis differs: iteration time and what it costs "
         "against ours",
         rows or ({"Axis": "none", "Ours": NOTHING},),
     )
 
 
-def _axes_finding(ranked: Sequence[NextBest]) -> str:
+def _axes_finding(ranked: Sequence[NextBest], written: Callable[[float], str]) -> str:
     if not ranked:
         return "The search leaves no other choice on any axis"
     measured = [entry for entry in ranked if entry.difference is not None]
+    without = [AXES[entry.axis] for entry in ranked if entry.report is None]
     if not measured:
-        return "Without any one of these choices nothing fits"
+        none = "There is no plan" if all(entry.proven for entry in ranked) else "No plan was found"
+        return f"{none} without our choice of {join_words(without)}"
     dear, cheap = measured[0], measured[-1]
-    name = AXES[dear.axis]
-    other = f"it {dear.instead}" if dear.instead in ("on", "off") else dear.instead
-    words = (
-        f"{capital(name)} {dear.chosen} matters most: the best plan with "
-        f"{other} takes {percent(dear.difference or 0.0)} longer"
-    )
-    if cheap is dear:
+    costs = {AXES[entry.axis]: entry.difference or 0.0 for entry in measured}
+    most, least = max(costs.values()), min(costs.values())
+    words = f"No other choice{' that has a plan' if without else ''} costs anything"
+    if percent(most) != "0 %":
+        _, *ties = alike(costs, written, most)
+        other = f"it {dear.instead}" if dear.instead in ("on", "off") else dear.instead
+        words = (
+            f"{capital(AXES[dear.axis])} {dear.chosen} matters most"
+            f"{' of what can be else' if without else ''}: the best plan"
+            f"{'' if dear.proven else ' found'} with {other} takes {written(abs(most))} "
+            f"{'less' if most < 0 else 'longer'}"
+            f"{f', as one without our choice of {join_words(ties)}' if ties else ''}"
+        )
+    if written(least) == written(most):
         return words
-    return f"{words}; another {AXES[cheap.axis]} costs {percent(cheap.difference or 0.0)}"
+    if least > 0 and not cheap.proven:
+        return f"{words}; another {AXES[cheap.axis]} costs at most {at_most_percent(least)}"
+    return f"{words}; another {AXES[cheap.axis]} {'saves' if least < 0 else 'costs'} " + written(
+        abs(least)
+    )
 
 
 def shadow_table(prices: Mapping[str, float | None], shadow_prices: Mapping[str, Gain]) -> Table:
     """Shadow prices, the highest first, beside what the plan itself would gain."""
     ranked = sorted(prices.items(), key=lambda pair: -(pair[1] or 0.0))
+    same_plan = [
+        shadow_prices[name].throughput if name in shadow_prices else 0.0 for name, _ in ranked
+    ]
+    anew, same = percent_column(prices.values()), percent_column(same_plan)
     rows = tuple(
         {
             "1 % more": _resource(name),
-            "Throughput, planned anew": NOTHING if price is None else percent(price),
-            "Throughput, plan kept": percent(
-                shadow_prices[name].throughput if name in shadow_prices else 0.0
-            ),
+            "Throughput, planned anew": anew(price),
+            "Throughput, plan kept": same(gain),
         }
-        for name, price in ranked
+        for (name, price), gain in zip(ranked, same_plan, strict=True)
     )
-    name, price = ranked[0]
+    (name, price), is_proven = ranked[0], None not in prices.values()
     finding = (
-        f"1 % more {_resource(name)} is worth {percent(price)} of throughput, "
-        "more than any other bandwidth or memory"
+        f"1 % more {_resource(name)} is worth {anew(price)} of throughput, "
+        f"{'no other' if is_proven else 'of what is proven no other'} bandwidth or memory more"
         if price and price > _LEAST / 100
-        else "1 % more of no one resource is worth anything"
+        else f"1 % more of no one resource is {'' if is_proven else 'proven '}worth anything"
     )
     return Table(
         finding, "Throughput gained per per cent of a resource; – where it was not proven", rows
@@ -196,6 +212,7 @@ def shadow_table(prices: Mapping[str, float | None], shadow_prices: Mapping[str,
 
 def head_room_table(head_room: Sequence[HeadRoom], ours: Report) -> Table:
     """The best plan at each certainty of fitting, beside ours."""
+    costs = percent_column(_step(step, ours) for step in head_room)
     rows = tuple(
         {
             "Fits with": _certainty(step.certainty) + ", ours" * (step.certainty == SURE),
@@ -203,14 +220,18 @@ def head_room_table(head_room: Sequence[HeadRoom], ours: Report) -> Table:
             "Iteration": humanise_seconds(step.best.iteration_s)
             if step.best and step.proven
             else NOTHING,
-            "Against ours": NOTHING if (cost := _step(step, ours)) is None else percent(cost),
-            "The plan": step.best.plan.words if step.best else "nothing fits",
+            "Against ours": costs(_step(step, ours)),
+            "The plan": step.best.plan.words
+            if step.best
+            else "nothing fits"
+            if step.proven
+            else "none was found",
             "Certificate": "proven" if step.proven else "open",
         }
         for step in head_room
     )
     return Table(
-        _head_room_finding(head_room, ours),
+        _head_room_finding(head_room, ours, costs),
         "The fastest of all plans that fit so surely: what a step of head-room costs in iteration "
         "time, and what less of it would save",
         rows or ({"Fits with": "no error band of memory", "Iteration": NOTHING},),
@@ -226,7 +247,9 @@ def _step(step: HeadRoom, ours: Report) -> float | None:
     return step.best.iteration_s / ours.iteration_s - 1 if step.best and step.proven else None
 
 
-def _head_room_finding(head_room: Sequence[HeadRoom], ours: Report) -> str:
+def _head_room_finding(
+    head_room: Sequence[HeadRoom], ours: Report, written: Callable[[float], str]
+) -> str:
     more = next((step for step in head_room if step.certainty > SURE), None)
     if more is None:
         return "Nothing is known of how far memory is from what is predicted"
@@ -236,9 +259,11 @@ def _head_room_finding(head_room: Sequence[HeadRoom], ours: Report) -> str:
     cost = _step(more, ours)
     if cost is None:
         return f"Nothing fits with {_certainty(more.certainty)}"
+    if cost < -_LEAST / 100:
+        return f"A plan that fits with {_certainty(more.certainty)} takes {written(-cost)} less"
     if cost < _LEAST / 100:
         return f"{certainty} costs nothing"
-    return f"{certainty} costs {percent(cost)} of iteration time"
+    return f"{certainty} costs {written(cost)} of iteration time"
 
 
 def _resource(name: str) -> str:
@@ -277,8 +302,13 @@ def memory_table(report: PlanDifference, limit: float) -> Table:
     """Memory of both plans' fullest stages side by side."""
     rows = _with_sum(report.memory, "in all")
     more = rows[-1].difference
+    change = (
+        f"{humanise_bytes(abs(more))} {'more' if more > 0 else 'less'}"
+        if abs(more) >= 1
+        else "as much"
+    )
     return Table(
-        f"Its fullest stage takes {humanise_bytes(abs(more))} {'more' if more > 0 else 'less'}: "
+        f"Its fullest stage takes {change}: "
         f"{humanise_bytes(rows[-1].theirs)} of {humanise_bytes(limit)}",
         "Bytes per device of the fullest stage, part by part",
         _difference_rows(rows, "Part", humanise_bytes),
@@ -317,7 +347,7 @@ def training_headline(run: Training) -> Headline:
             f"{_rounded(run.iterations)} iterations, {_rounded(run.device_days)} device-days",
         ),
         span_in_words(run.span, format_days),
-        f"{SHARE:.0%} interval of the iteration time.",
+        f"{percent(SHARE)} interval of the iteration time.",
     )
 
 
@@ -333,18 +363,22 @@ def _rounded(value: float) -> str:
 
 def _more(value: float) -> str:
     """A relative gain of throughput in words."""
-    if abs(value) < 5e-6:
-        return "no more throughput"
-    return f"{percent(abs(value))} {'more' if value > 0 else 'less'} throughput"
+    return (
+        "no more throughput"
+        if abs(value) < 5e-6
+        else f"{percent(abs(value))} {'more' if value > 0 else 'less'} throughput"
+    )
 
 
 def _gain(more: str, gain: float | None) -> str:
-    if not more:
-        return NOTHING
-    return f"takes {more}" if gain is None else f"with {more}: {_more(gain)}"
+    return (
+        NOTHING if not more else f"takes {more}" if gain is None else f"with {more}: {_more(gain)}"
+    )
 
 
 def _apart(row: DifferenceRow, words: Callable[[float], str]) -> str:
-    if abs(row.difference) <= 1e-9 * max(abs(row.ours), abs(row.theirs)):
-        return "0"
-    return f"{'' if row.difference > 0 else '−'}{words(abs(row.difference))}"
+    return (
+        "0"
+        if abs(row.difference) <= 1e-9 * max(abs(row.ours), abs(row.theirs))
+        else f"{'' if row.difference > 0 else '−'}{words(abs(row.difference))}"
+    )

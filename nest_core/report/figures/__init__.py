@@ -1,6 +1,6 @@
 """Plotly figures of core values, as pure functions: for pages, notebooks and reports alike."""
 
-from nest_core.report.figures.entries import MethodRow, entries, pending_entries, throughput_figure
+from nest_core.report.figures.entries import MethodRow, entries, throughput_figure
 from nest_core.report.figures.levels import level_figure, linkload_figure
 from nest_core.report.figures.stages import balance_figure, memory_figure
 from nest_core.report.figures.style import Chart
@@ -14,7 +14,6 @@ __all__ = [
     "level_figure",
     "linkload_figure",
     "memory_figure",
-    "pending_entries",
     "throughput_figure",
     "timeline_figure",
 ]

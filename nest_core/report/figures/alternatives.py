@@ -4,16 +4,12 @@ Methods that find one and the same plan share a row. Bars begin at 0; their whis
 intervals, of which both ends are ratios, so that they say nothing of who is faster.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nest_core.costs import Plan
+from nest_core.costs import Interval, Plan, schedule_words
 from nest_core.costs.communication import report_parts
-from nest_core.costs.interval import Interval
-from nest_core.costs.plan_words import schedule_words
 from nest_core.documents.units import humanise_seconds, percent
 from nest_core.planner import Certificate
 from nest_core.report.figures.cards import TIE, bar, figure, rule, words
@@ -83,13 +79,13 @@ def alternatives_table(
         degrees, schedule = _plan_cells(plan.entry)
         why = html.escape(_why(plan.entry, rows[0], certificate))
         body += (
-            f"<tr{' class=nest-stale' if plan.entry.stale else ''}>"
+            f"<tr{' class=nest-stale' if plan.entry.is_pending else ''}>"
             f'<td class="nest-words">{_name(plan)}</td>'
             f'{degrees}<td class="nest-words">{schedule}</td>'
             f'<td class="nest-bar">{_bar(plan, end, divisor, interval)}</td>'
             f'<td>{_against(plan, rival)}</td><td class="nest-words">{why}</td></tr>'
         )
-    finding = html.escape(_finding(plans, rival))
+    finding = html.escape(_finding(plans, rival, reference, is_proven=certificate.proven))
     return (
         f'<div class="nest-title">{finding}</div>'
         f'<div class="nest-across" tabindex="0" role="group" aria-label="{finding}">'
@@ -104,7 +100,7 @@ def _plans(rows: Sequence[MethodRow], sequence: int) -> list[_Plan]:
     for number, entry in enumerate(rows):
         report = entry.report if entry.feasible else None
         rate = report.samples_per_s * sequence if report else None
-        same = report.plan if report and not entry.stale else number
+        same = report.plan if report else number
         plans.setdefault(same, _Plan(entry, [], rate)).names.append(entry.name)
     return list(plans.values())
 
@@ -159,12 +155,12 @@ def _why(entry: MethodRow, ours: MethodRow, certificate: Certificate) -> str:
     """Return what the plan takes more of than ours."""
     if entry.report is None or not entry.feasible:
         return entry.shortfall or "no plan"
-    if entry.stale:
-        return "of the request before"
     if entry.ours:
-        if not certificate.proven:
-            return f"search {certificate.stopped}: within {percent(certificate.gap)} of the optimum"
-        return f"none of {certificate.points:,} plans is faster"
+        return (
+            f"search {certificate.stopped}: best so far, {certificate.room}"
+            if not certificate.proven
+            else f"none of {certificate.points:,} plans is faster"
+        )
     if ours.report is None:
         return ""
     pairs = zip(report_parts(ours.report), report_parts(entry.report), strict=True)
@@ -176,28 +172,33 @@ def _why(entry: MethodRow, ours: MethodRow, certificate: Certificate) -> str:
     return f"{humanise_seconds(abs(seconds))} {sign} {_NAMES[name]}"
 
 
-def _finding(plans: Sequence[_Plan], rival: _Plan | None) -> str:
+def _finding(
+    plans: Sequence[_Plan], rival: _Plan | None, reference: str, *, is_proven: bool
+) -> str:
     """Return how far ours is ahead of the reference, and who finds the same."""
     ours = plans[0]
     if ours.rate is None:
-        return "No plan fits"
+        return "There is no plan of ours"
     best = max(plans, key=lambda plan: plan.rate or 0.0)
     if best.rate and best.rate > ours.rate * (1 + TIE):
-        ahead = _two_digits(best.rate / ours.rate - 1)
-        name = best.entry.name
-        return f"{name} is {ahead} % faster than what the search had found when it stopped"
+        ahead = f"{best.entry.name} is {_share(best.rate / ours.rate)} faster than"
+        return f"{ahead} " + (
+            "our plan: its own is outside the space that was searched"
+            if is_proven
+            else "what the search had found when it stopped"
+        )
     if rival is ours:
         finding = "The exact search's plan is the reference"
     elif rival is None or rival.rate is None:
         finding = "No reference has a plan here"
-        if any(plan.entry.stale for plan in plans):
+        if any(plan.entry.is_pending for plan in plans):
             finding = "The baselines are being priced"
     else:
-        gain, name = ours.rate / rival.rate - 1, rival.entry.name
-        way = "faster" if gain > 0 else "slower"
-        finding = f"Exact search is {_two_digits(abs(gain))} % {way} than {name}"
-        if abs(gain) < TIE:
-            finding = f"Exact search and {name} tie"
+        factor = ours.rate / rival.rate
+        way = "faster" if factor > 1 else "slower"
+        finding = f"Exact search is {_share(factor)} {way} than {reference}"
+        if abs(factor - 1) < TIE:
+            finding = f"Exact search and {reference} tie"
     if len(ours.names) == 1:
         return finding
     *first, last = ours.names[1:]
@@ -205,12 +206,12 @@ def _finding(plans: Sequence[_Plan], rival: _Plan | None) -> str:
     return f"{finding}; {finders} the same plan here"
 
 
-def _two_digits(gain: float) -> str:
-    """Return a share in per cent.
+def _share(factor: float) -> str:
+    """Return how far a factor is from 1, with the digits that the table has of it.
 
     Examples
     --------
-    >>> _two_digits(0.2612), _two_digits(1.0), _two_digits(0.0061)
-    ('26', '100', '0.61')
+    >>> _share(1.2559), _share(2.0), _share(0.8749)
+    ('26 %', '100 %', '13 %')
     """
-    return f"{float(f'{100 * gain:.2g}'):g}"
+    return percent(abs(float(f"{factor:.2f}") - 1))

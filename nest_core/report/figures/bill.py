@@ -1,7 +1,5 @@
 """The bill of a fabric: what it costs by role and tier, as a figure and as table rows."""
 
-from __future__ import annotations
-
 from nest_core.bill.bill import Bill
 from nest_core.bill.lines import NO_SOURCE, BillLine
 from nest_core.bill.prices import PriceRange
@@ -62,9 +60,11 @@ def spread(value: PriceRange, write: str = "dollars") -> str:
     ('$6.50 M ($5.20 M to $7.30 M)', '$10.0')
     """
     words = format_money if write == "dollars" else watts
-    if value.low == value.high:
-        return words(value.typical)
-    return f"{words(value.typical)} ({words(value.low)} to {words(value.high)})"
+    return (
+        words(value.typical)
+        if value.low == value.high
+        else f"{words(value.typical)} ({words(value.low)} to {words(value.high)})"
+    )
 
 
 def bill_rows(bill: Bill) -> list[dict[str, str]]:

@@ -7,17 +7,14 @@ sheet, by name (``--accent``) and class, so that one string serves light and dar
 place of SVG: pages take HTML from a string, but no SVG.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nest_core.costs import Report
+from nest_core.costs import Interval, Report, Span, span_in_words
 from nest_core.costs.communication import IterationPart
 from nest_core.costs.head_room import MemorySpread, fits_chance
-from nest_core.costs.interval import Interval, Span, span_in_words
 from nest_core.costs.plan_words import plan_fields
 from nest_core.documents.units import (
     TERA,
@@ -25,6 +22,7 @@ from nest_core.documents.units import (
     format_money,
     humanise,
     humanise_seconds,
+    percent,
     to_gib,
 )
 from nest_core.report.explain import Training, quantity
@@ -72,8 +70,16 @@ class Reference:
     pending: bool = False
 
 
-def throughput_card(tokens_per_s: float, interval: Interval, reference: Reference) -> str:
-    """Return tokens per second with their interval, and against a reference's."""
+def throughput_card(
+    tokens_per_s: float, interval: Interval, reference: Reference, room: str = ""
+) -> str:
+    """Return tokens per second with their interval, and against a reference's.
+
+    Parameters
+    ----------
+    room : str
+        By how much the optimum may be faster; empty where the plan is proven to be the best.
+    """
     rival = reference.tokens_per_s
     if reference.pending:
         against, ratio = f"{reference.name}: being priced", "…"
@@ -86,7 +92,8 @@ def throughput_card(tokens_per_s: float, interval: Interval, reference: Referenc
     return _card(
         ("Throughput", against),
         (_big(quantity(tokens_per_s, "tokens/s")), _big(f"{ratio} ", kind="acc")),
-        _strip(tokens_per_s, rival, interval, reference.name),
+        _strip(tokens_per_s, rival, interval, reference.name)
+        + (f'<div class="nest-small nest-so-far">best so far, {room}</div>' if room else ""),
     )
 
 
@@ -194,13 +201,16 @@ def mfu_card(
 
 def _falls(mfu: float, lost: Sequence[tuple[str, float]]) -> str:
     """Draw from the peak down to what is reached, loss by loss."""
-    foot, height = 42.0, 36.0
+    # A name is wider than its column where there are many: they stand in two rows by turns, which
+    # the page's style joins ("low", "below") where it has the room for up to seven.
+    rows, is_joined = 1 + (len(lost) > 3), 3 < len(lost) < 6
+    foot, height = (42.0, 36.0) if rows == 1 else (36.0, 30.0)
     step, level = 1.0 / (len(lost) + 2), 1.0
     marks = [rule(0, foot, 1, foot)]
     for number, (name, size) in enumerate([("peak", 1.0), *lost, ("MFU", mfu)]):
         x, is_first, is_last = number * step, number == 0, number == len(lost) + 1
         top = mfu if is_last else level
-        text = f"−{100 * size:.2g}".replace("−-", "+")
+        text = f"−{float(f'{100 * size:.2g}'):g}".replace("−-", "+")
         colour, bold, tall = _COLOURS.get(name, "--comm"), "", max(abs(size) * height, 2.0)
         if is_first or is_last:
             text, tall = f"{100 * size:.3g}".replace("−-", "+"), abs(size) * height
@@ -212,28 +222,39 @@ def _falls(mfu: float, lost: Sequence[tuple[str, float]]) -> str:
             at = foot - level * height
             marks.append(rule(x + 0.9 * step, at, x + 1.1 * step, at, "--ink3", 0.75))
         marks += [
-            words(x + step / 2, 56, name, "m i b" if bold else "m"),
-            words(x + step / 2, 70, text, f"m i{bold}"),
+            words(
+                x + step / 2,
+                foot + 14 + 12 * (number % rows),
+                name,
+                ("m i b" if bold else "m") + " low" * (is_joined and number % rows),
+            ),
+            words(x + step / 2, foot + 16 + 12 * rows, text, f"m i{bold}" + " below" * is_joined),
         ]
     losses = ", ".join(f"{name} −{100 * size:.3g}" for name, size in lost)
-    return figure(72, f"peak 100, {losses}, MFU {100 * mfu:.3g} per cent", marks)
+    return figure(66 + 6 * rows, f"peak 100, {losses}, MFU {100 * mfu:.3g} per cent", marks)
 
 
-def memory_card(needed: float, limit: float, spread: MemorySpread, stage: int) -> str:
+def memory_card(needed: float, limit: float, spread: MemorySpread, stages: str) -> str:
     """Return how surely the fullest stage fits: where memory may lie about what is predicted.
 
     Parameters
     ----------
     needed, limit : float
         Bytes predicted of the fullest stage, and of a device.
-    stage : int
-        From 1.
+    stages : str
+        Which are fullest, in words.
     """
     chance = fits_chance(needed, limit, spread.sd)
-    text = "> 99 %" if chance > 0.99 else f"{100 * chance:.0f} %"
-    if not spread.sd:
-        text = "fits " if chance else "no "
-    foot = f"stage {stage} fullest: {humanise(to_gib(needed))} GiB predicted"
+    text = (
+        f"{100 * chance:.0f} %"
+        if spread.sd and chance <= 0.99
+        else "> 99 %"
+        if spread.sd
+        else "fits "
+        if chance
+        else "no "
+    )
+    foot = f"{stages}: {humanise(to_gib(needed))} GiB predicted"
     return _card(
         ("Chance that memory fits", "peak, GiB"),
         (_big(text), ""),
@@ -289,7 +310,7 @@ def _big(text: str, note: str = "", kind: str = "") -> str:
     return f'<span class="nest-big {kind}">{html.escape(number)}{below} {note}</span>'
 
 
-def plan_pills(report: Report, devices: int) -> str:
+def plan_pills(report: Report, devices: int, *, is_proven: bool = True) -> str:
     """Return the choices of a plan, one pill each."""
     point, used = report.plan.point, report.plan.devices_used
     pairs = plan_fields(report.plan.to_json())
@@ -300,7 +321,8 @@ def plan_pills(report: Report, devices: int) -> str:
         f'<span class="nest-pill"><i>{html.escape(name)}</i> {html.escape(value)}</span>'
         for name, value in pairs.items()
     )
-    return f'<div class="nest-pills"><b>Best plan</b> {pills}</div>'
+    title = "Best plan" if is_proven else "Best plan so far"
+    return f'<div class="nest-pills"><b>{title}</b> {pills}</div>'
 
 
 def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: str) -> str:
@@ -315,7 +337,7 @@ def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: s
     """
     compute, *others = parts
     tail = sum(part.seconds for part in others)
-    title = f"{100 * tail / iteration_s:.2g} % of an iteration is not compute"
+    title = f"{percent(tail / iteration_s)} of an iteration is not compute"
     marks, at = [], 0.0
     for part in parts:
         share, gap = part.seconds / iteration_s, 0.003 if part is not parts[-1] else 0
@@ -328,7 +350,9 @@ def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: s
         share, seconds = part.seconds / tail, humanise_seconds(part.seconds)
         mark = bar(at, 0, share, 20, _COLOURS.get(part.name, "--comm"))
         at += share
-        under = html.escape(part.level or _UNDER.get(part.name, ""))
+        # What crosses the spine may be slow at the leaf: the level is that of the links that bind.
+        bound = f"{part.level.removesuffix('s')}-bound"
+        under = html.escape(bound if part.level else _UNDER.get(part.name, ""))
         rows += (
             f'<div><b>{part.name}</b><br><span class="nest-dim">{under}</span></div>'
             f"<b>{seconds}</b><div>{figure(20, f'{part.name} {seconds}', [mark])}</div>"
@@ -337,7 +361,7 @@ def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: s
     below = f"Slowest stage, {ends}"
     if rows:
         start = 100 * compute.seconds / iteration_s
-        shape = f"polygon({start:.2f}% 0, 100% 0, 100% 100%, 128px 100%, 128px 24px)"
+        shape = f"polygon({start:.2f}% 0, 100% 0, 100% 100%, 140px 100%, 140px 24px)"
         below += f"; below, its last {humanise_seconds(tail)}"
         enlarged = (
             f'<div class="nest-tail" style="--cone: {shape}">{rows}<i></i><i></i>'
@@ -347,7 +371,7 @@ def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: s
     return (
         f'<div class="nest-title">{title}</div><div class="nest-subtitle">{below}</div>'
         f'<div class="nest-iteration">{figure(24, title, marks)}{enlarged}</div>'
-        f'<div class="nest-subtitle">{html.escape(hidden)}</div>'
+        f'<div class="nest-subtitle">{html.escape(hidden).replace(" %", "&nbsp;%")}</div>'
     )
 
 

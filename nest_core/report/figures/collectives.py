@@ -1,7 +1,5 @@
 """A collective against message size: its time and its bus bandwidth, on the same axis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -6,8 +6,6 @@ the whole bill (`nest_core.report.sheet`): dollars of the network alone would ca
 network the best buy while accelerators that cost ten times as much wait for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +13,20 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
-from nest_core.documents import format_money, humanise, humanise_seconds, percent, truncated
+from nest_core.documents import (
+    Claim,
+    Fact,
+    does,
+    humanise,
+    humanise_seconds,
+    join_words,
+    joined,
+    percent,
+    truncated,
+)
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.documents import DESIGN_COLOURS
 from nest_core.report.explain import bottleneck, quantity
-from nest_core.report.figures.bill import watts
 from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.levels import levels_picture
 from nest_core.report.figures.stages import stage_rows_figure, time_parts
@@ -46,15 +54,9 @@ from nest_core.studies.solving import SwitchLoss
 from nest_core.studies.whole_bill import Candidate
 
 __all__ = [
-    "SCENARIO_COLOURS",
     "pictures",
-    "unlike",
 ]
 
-SCENARIO_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
-"""Of places in a comparison. Tol's *bright* scheme (Paul Tol, Colour Schemes,
-SRON/EPS/TN/09-002, 2021), safe for colour-blind readers and none of those that mean something on
-the other figures."""
 _ROW, _LOSS_ROW = 40, 52
 _LONGEST_TICK = 20
 _SAME = 0.005
@@ -104,10 +106,9 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
     ratios = {candidate.scenario.fabric.ratios for candidate in every}
     reading = [
         "Each scenario's best plan. Longer is better.",
-        *([f"The grey line is its {SHARE:.0%} interval."] if any(spans) else []),
+        *([f"The grey line is its {percent(SHARE)} interval."] if any(spans) else []),
         *([f"Ratios differ. {UNMEASURED_RATIO}"] if len(ratios) > 1 else []),
     ]
-    finding = _most(every, rates, "is fastest", "No scenario has a feasible plan")
     figure = _bars(every, [panel])
     reasons = {
         row: f"{plain(candidate.name)}: no plan<br>{wrapped(plain(candidate.reason))}"
@@ -115,6 +116,7 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
         if candidate.report is None
     }
     figure.add_traces(pointed_rows(reasons, figure.layout.xaxis.range[1]))
+    finding = _leading(every, panel.labels, rates)
     return Chart(finding, f"Training throughput, {unit}", " ".join(reading), figure)
 
 
@@ -165,8 +167,7 @@ def _equal_budget(comparison: Comparison) -> Chart:
     rates = [design.tokens_per_s if design else None for design in designs]
     scale, unit = axis_unit(max([rate or 0.0 for rate in rates] + [1.0]), "tokens/s")
     counts = [float(design.devices) if design else None for design in designs]
-    write = format_money if budget and budget.kind == "price" else watts
-    words = "" if budget is None else write(budget.value)
+    words = budget.words if budget else ""
     panels = [
         _Panel(
             f"throughput, {unit}",
@@ -175,9 +176,8 @@ def _equal_budget(comparison: Comparison) -> Chart:
         ),
         _Panel("devices", counts, [f"{count or 0:,.0f}" for count in counts]),
     ]
-    nothing = f"No scenario has a plan on a network of {words}"
     return Chart(
-        _most(every, rates, f"trains fastest on a network of {words}", nothing),
+        joined([f"On a network of {words}:", _leading(every, panels[0].labels, rates)]),
         f"The same designs with as many nodes as a network of {words} joins, planned anew",
         "Radix, ratios, rates and tiers stay, the job and its batch too; the accelerators "
         "themselves are not in the budget.",
@@ -200,7 +200,7 @@ def _bars(every: Sequence[Candidate], panels: Sequence[_Panel]) -> go.Figure:
             bars(
                 [value or 0.0 for value in panel.values],
                 list(range(len(every))),
-                {"color": SCENARIO_COLOURS[: len(every)], "line": {"width": 0}},
+                {"color": DESIGN_COLOURS[: len(every)], "line": {"width": 0}},
                 xaxis=across,
                 width=0.58,
                 text=list(panel.labels),
@@ -220,8 +220,7 @@ def _bars(every: Sequence[Candidate], panels: Sequence[_Panel]) -> go.Figure:
 
 
 def _quantity_axis(place: int, panels: int, title: str, end: float) -> dict[str, Trace]:
-    gap = 0.04 if place else 0.0
-    domain = [place * (1 / panels) + gap, (place + 1) * (1 / panels)]
+    domain = [place * (1 / panels) + (0.04 if place else 0.0), (place + 1) * (1 / panels)]
     axis = value_axis(title, domain=domain, range=[0, end], anchor="y")
     return {axis_names(place)[0].replace("x", "xaxis"): axis}
 
@@ -256,34 +255,32 @@ def _losses(every: Sequence[Candidate]) -> Chart:
             traces.append(_batch_bars(every, losses))
         data += [trace | {"xaxis": axis_names(place)[0]} for trace in traces]
     return Chart(
-        _worst_loss(every, panels),
+        _worst_loss(every),
         "Throughput lost with one switch, % of that of the whole fabric",
         "Pale: the plan stays as it is; full: planned anew on what is left. A missing pale bar: "
         "too few devices are left for the plan. Hatched: not the switch's doing, as the batch does "
-        "not divide over what is left and a batch cut in proportion would not lose it. Restarts "
-        "are not counted.",
+        "not divide over what is left and a batch cut in proportion would not lose it. Spare nodes "
+        "of the bill stand in for those that go with a leaf. Restarts are not counted.",
         _framed(every, data, axes, _LOSS_ROW),
     )
 
 
-def _worst_loss(every: Sequence[Candidate], panels: Sequence[Sequence[SwitchLoss | None]]) -> str:
-    losses = [
-        (candidate.name, loss)
-        for tier in panels
-        for candidate, loss in zip(every, tier, strict=True)
-        if loss
-    ]
-    costly = [
-        (loss.by_switch, name, loss.tier) for name, loss in losses if loss.by_switch is not None
-    ]
-    if not costly:
-        return "No scenario has a plan without one of its switches"
-    lost, name, tier = max(costly, key=lambda entry: entry[0])
-    idle = any(loss.by_batch > _SAME for _, loss in losses)
-    batch = "; where the batch does not divide, devices idle" if idle else ""
-    if lost < _SAME:
-        return f"One failed switch costs less than 0.5 % everywhere{batch}"
-    return f"One failed {tier} costs {name} most{batch}"
+def _worst_loss(every: Sequence[Candidate]) -> Claim:
+    """Return who loses most to a single switch, how much, and to which."""
+    lost = {candidate.name: candidate.worst_loss for candidate in every}
+    worst = {name: loss for name, loss in lost.items() if loss is not None}
+    most = max(share for share, _ in worst.values())
+    if most < _SAME:
+        facts = (Fact("loses", (name,), "", share) for name, (share, _) in worst.items())
+        return Claim("One failed switch costs less than 0.5 %", *facts)
+    names = [name for name, (share, _) in worst.items() if percent(share) == percent(most)]
+    words = {worst[name][1] for name in names}
+    what = words.pop() if len(words) == 1 else "one failed switch"
+    who = does(names[0], "loses") if len(names) == 1 else f"{join_words(names)} lose"
+    return Claim(
+        f"{who} {percent(most)} to {what}",
+        *(Fact("loses", (name,), "most", worst[name][0]) for name in names),
+    )
 
 
 def _loss_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None], how: str) -> Trace:
@@ -297,7 +294,7 @@ def _loss_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None], 
     return bars(
         [_length(value) for value in values],
         [row + shift for row in range(len(every))],
-        {"color": SCENARIO_COLOURS[: len(every)], "opacity": opacity, "line": {"width": 0}},
+        {"color": DESIGN_COLOURS[: len(every)], "opacity": opacity, "line": {"width": 0}},
         name=name,
         width=0.32,
         # A hatched bar that follows carries both labels at its end.
@@ -316,7 +313,7 @@ def _loss_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None], 
 
 def _batch_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None]) -> Trace:
     """Return what the batch's divisibility adds, beyond the switch's part."""
-    colours = list(SCENARIO_COLOURS[: len(every)])
+    colours = list(DESIGN_COLOURS[: len(every)])
     words = [
         f"{percent(loss.by_switch or 0.0)} + {percent(loss.by_batch)} by the batch"
         if loss and loss.by_batch
@@ -367,7 +364,7 @@ def _balance(every: Sequence[Candidate]) -> Chart:
             candidate.report,
             "" if candidate.report else "no feasible plan",
         )
-        for candidate, colour in zip(every, SCENARIO_COLOURS, strict=False)
+        for candidate, colour in zip(every, DESIGN_COLOURS, strict=False)
     ]
     parts = time_parts(rows)
     return Chart(
@@ -396,50 +393,26 @@ def _balance_finding(every: Sequence[Candidate]) -> str:
     uneven, name, number = max(
         (bottleneck(report)[1], name, bottleneck(report)[0]) for name, report in planned
     )
-    if uneven < _SAME:
-        return words
-    return f"{words}; stage {number + 1} of {name} lies {percent(uneven)} above its mean"
-
-
-def _most(
-    every: Sequence[Candidate],
-    values: Sequence[float | None],
-    claim: str,
-    nothing: str,
-) -> str:
-    """Return which candidate leads, and how far it lies from the first, as in the table.
-
-    Where the first itself leads, how far the last lies from it. Ties go to whoever stands first.
-    """
-    valued = [(value, c.name) for value, c in zip(values, every, strict=True) if value]
-    if not valued:
-        return nothing
-    (best, leader), (worst, last) = (pick(valued, key=lambda pair: pair[0]) for pick in (max, min))
-    if len(valued) == 1:
-        return f"Only {leader} has one: it {claim}"
-    if abs(best / worst - 1) < _SAME:
-        return "All are equal within 0.5 %"
-    level = [name for value, name in valued if name != leader and abs(value / best - 1) < _SAME]
-    claimed = f"{leader} {claim}"
-    if level:
-        claimed += f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}"
-    base, first = valued[0]
-    subject, difference = "", best / base - 1
-    if abs(difference) < _SAME:
-        subject, difference = f"{last} lies ", worst / base - 1
-    way = "above" if difference > 0 else "below"
-    return f"{claimed}: {subject}{percent(abs(difference))} {way} {first}"
-
-
-def unlike(comparison: Comparison) -> tuple[str, ...]:
-    """Return what keeps candidates from being designs for the same thing, to stand above all."""
-    sizes = {candidate.scenario.fabric.devices for candidate in comparison.candidates}
-    size = (
-        f"These designs differ in size, {min(sizes):,} to {max(sizes):,} devices: throughput, "
-        "price and power are those of each as a whole."
+    return (
+        words
+        if uneven < _SAME
+        else f"{words}; stage {number + 1} of {name} lies {percent(uneven)} above its mean"
     )
-    job = (
-        "They do not train the same job (model, sequence length or batch): a token per second of "
-        "one is not one of another."
-    )
-    return (*([size] if len(sizes) > 1 else []), *([] if comparison.one_job else [job]))
+
+
+def _leading(
+    every: Sequence[Candidate], labels: Sequence[str], rates: Sequence[float | None]
+) -> Claim:
+    """Return who trains most, with its figure and the last one's, as the bars have them."""
+    rows = [
+        (rate, candidate.name, label)
+        for rate, candidate, label in zip(rates, every, labels, strict=True)
+        if rate
+    ]
+    if not rows:
+        return Claim("No scenario has a plan")
+    (most, first, words), (least, last, fewest) = max(rows), min(rows)
+    if words == fewest:
+        return Claim(f"Each trains {words}", Fact("trains", (first,), "", most))
+    facts = Fact("trains", (first,), "", most), Fact("trains", (last,), "", least)
+    return Claim(f"{does(first, 'trains')} {words}, {last} {fewest}", *facts)

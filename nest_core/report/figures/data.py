@@ -1,7 +1,5 @@
 """What a plot draws, as rows: one per bar, point or cell, read from the plot itself."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator
@@ -76,7 +74,11 @@ def _points(trace: Any) -> Iterator[dict[str, object]]:
         ("from", trace.base if trace.type == "bar" else None),
         *((name, error[key]) for error in (trace.error_x, trace.error_y) for name, key in _ERRORS),
     ]
-    columns = {name: _along(values, len(across)) for name, values in lengths if values is not None}
+    columns = {
+        name: [_plain(value) for value in np.broadcast_to(np.asarray(values, object), len(across))]
+        for name, values in lengths
+        if values is not None
+    }
     columns["label"] = _labels(trace, len(across))
     for number, (x, y) in enumerate(zip(across, up, strict=True)):
         if not _missing(x) and not _missing(y):
@@ -101,15 +103,13 @@ def _labels(trace: Any, count: int) -> list[object]:
     return [None] * count
 
 
-def _along(values: Any, count: int) -> list[object]:
-    return [_plain(value) for value in np.broadcast_to(np.asarray(values, object), count)]
-
-
 def _words(text: object) -> str | None:
     """Return a label without its tags."""
-    if text is None:
-        return None
-    return _TAG.sub("", str(text).replace("<br>", "; ")).replace("&lt;", "<").strip()
+    return (
+        None
+        if text is None
+        else _TAG.sub("", str(text).replace("<br>", "; ")).replace("&lt;", "<").strip()
+    )
 
 
 def _missing(value: object) -> bool:

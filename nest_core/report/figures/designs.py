@@ -1,11 +1,9 @@
 """The figures of a design study: price against days with what ties for the best, and a tornado."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
-from nest_core.documents.units import capital, signed_percent
+from nest_core.documents.units import capital, percent, signed_percent
 from nest_core.report.figures.style import (
     ACCENT,
     FAINT,
@@ -26,11 +24,12 @@ from nest_core.report.figures.style import (
     value_axis,
 )
 from nest_core.report.scale import round_ticks
-from nest_core.studies.design_choice import GOAL_UNITS, Contender, DesignChoice
+from nest_core.studies.decision import refusal
+from nest_core.studies.design_choice import Contender, DesignChoice
 from nest_core.studies.design_search import Designed, Planned
 from nest_core.studies.sensitivity import Sensitivity
 
-__all__ = ["choice_rows", "designs_picture", "tornado_picture"]
+__all__ = ["choice_rows", "designs_picture", "failure_words", "tornado_picture"]
 
 _HEIGHT = 420
 _MARGIN = (58, 16, 14, 50)
@@ -91,7 +90,9 @@ def designs_picture(
     paid = "price of the network" if choice.goal == "tokens_per_network_usd" else "whole bill"
     hollow = "; hollow: left out by a bound" if bounded else ""
     return Chart(
-        _finding(capital(short[best.name]), len(tied), len(unbeaten)),
+        _finding(capital(short[best.name]), len(tied), len(unbeaten))
+        + failure_words(best)
+        + refusal(choice.differs),
         f"Days against price of {len(drawn):,} designs; {currency}",
         _reading(designed, bounded),
         plot(
@@ -125,6 +126,12 @@ def designs_picture(
         ),
         lambda: choice_rows(choice),
     )
+
+
+def failure_words(contender: Contender) -> str:
+    """Return what the worst single failure takes of a design, to end the sentence that names it."""
+    worst = contender.worst_loss
+    return f"; without {worst[1]} it loses {percent(worst[0])} of its throughput" if worst else ""
 
 
 def tornado_picture(sensitivity: Sensitivity) -> Chart:
@@ -198,7 +205,7 @@ def _short(contenders: Sequence[Contender]) -> dict[str, str]:
 
 def _finding(best: str, tied: int, unbeaten: int) -> str:
     if tied > 1:
-        return f"{best} costs least of {tied} designs that tie with the best"
+        return f"{best} goes first of {tied} designs that tie with each other"
     if unbeaten > 1:
         return f"{best} is the choice of {unbeaten:,} designs that none beats"
     return f"{best} is the only design that none beats"
@@ -221,13 +228,13 @@ def choice_rows(choice: DesignChoice) -> list[dict[str, Any]]:
         {
             "rank": contender.rank,
             "design": contender.name,
-            GOAL_UNITS[choice.goal]: contender.value,
-            "price, $": round(contender.planned.design.price_usd),
-            "power, kW": contender.planned.design.power_W / 1e3,
+            choice.goal: contender.value,
+            "price_usd": round(contender.planned.design.price_usd),
+            "power_kW": contender.planned.design.power_W / 1e3,
             "days": contender.planned.days,
-            "days, low": contender.span[0],
-            "days, high": contender.span[1],
-            "worst failure, share": contender.worst_loss[0] if contender.worst_loss else None,
+            "days_low": contender.span[0],
+            "days_high": contender.span[1],
+            "worst_loss": contender.worst_loss[0] if contender.worst_loss else None,
             "plan": contender.planned.plan,
         }
         for contender in choice.contenders

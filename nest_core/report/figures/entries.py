@@ -1,14 +1,10 @@
 """What is compared, and its throughput: our plan first, then the baselines in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nest_core.costs import Report
-from nest_core.costs.interval import Interval, Span, span_in_words
-from nest_core.costs.plan_words import degrees_in_words
-from nest_core.documents.units import humanise_bytes
+from nest_core.costs import Interval, Report, Span, degrees_in_words, span_in_words
+from nest_core.documents.units import humanise_bytes, percent
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner import SearchResult
 from nest_core.planner.baselines import NAMES, Baseline
@@ -17,7 +13,6 @@ from nest_core.report.figures.style import (
     ACCENT,
     HATCH,
     MUTED,
-    STALE_OPACITY,
     Chart,
     axis_unit,
     bars,
@@ -30,7 +25,7 @@ from nest_core.report.figures.style import (
     wrapped,
 )
 
-__all__ = ["MethodRow", "entries", "pending_entries", "throughput_figure"]
+__all__ = ["MethodRow", "entries", "throughput_figure"]
 
 OURS = "Exact search (ours)"
 
@@ -46,14 +41,14 @@ class MethodRow:
         None where there is no plan to price.
     reason : str
         Why there is no feasible plan; empty otherwise.
-    stale : bool
-        Whether the report belongs to an earlier request and is drawn grey.
+    is_pending : bool
+        Whether it is still being priced, and has no report yet.
     """
 
     name: str
     report: Report | None
     reason: str = ""
-    stale: bool = False
+    is_pending: bool = False
 
     @property
     def ours(self) -> bool:
@@ -82,39 +77,18 @@ class MethodRow:
 
     @property
     def summary(self) -> str:
-        """Degrees, and what keeps the plan from running or from being current."""
-        parts = (self.degrees, self.shortfall, "previous request" if self.report else "")
-        return "; ".join(part for part in parts[: 3 if self.stale else 2] if part)
+        """Degrees, and what keeps the plan from running."""
+        return "; ".join(part for part in (self.degrees, self.shortfall) if part)
 
 
-def entries(result: SearchResult, baselines: Iterable[Baseline]) -> tuple[MethodRow, ...]:
-    """Return our plan and the baselines, all of the same request."""
+def entries(
+    result: SearchResult, baselines: Iterable[Baseline], awaited: Iterable[str] = ()
+) -> tuple[MethodRow, ...]:
+    """Return our plan and the baselines, all of the same request; last the awaited ones, by key."""
     return (
         MethodRow(OURS, result.best, result.reason),
         *(MethodRow(b.label, b.report, b.reason) for b in baselines),
-    )
-
-
-def pending_entries(
-    result: SearchResult, names: Iterable[str], earlier: Iterable[Baseline]
-) -> tuple[MethodRow, ...]:
-    """Return our plan with the baselines of an earlier request, stale until theirs are priced.
-
-    Parameters
-    ----------
-    names : iterable of str
-        The baselines that are being priced.
-    earlier : iterable of Baseline
-        Those of the request before; methods without one get an empty row.
-    """
-    reports = {b.name: (b.report, b.reason) for b in earlier if b.report}
-    return (
-        MethodRow(OURS, result.best, result.reason),
-        *(
-            MethodRow(NAMES.get(name, name), report, reason, stale=True)
-            for name in names
-            for report, reason in (reports.get(name, (None, "being priced")),)
-        ),
+        *(MethodRow(NAMES[name], None, "being priced", is_pending=True) for name in awaited),
     )
 
 
@@ -139,7 +113,7 @@ def throughput_figure(
     """
     rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
     spans = [
-        interval.around(rate) if interval and e.feasible and not e.stale else None
+        interval.around(rate) if interval and e.feasible else None
         for e, rate in zip(entries, rates, strict=True)
     ]
     largest = max([*rates, *(high for _, high in filter(None, spans)), 1.0])
@@ -147,7 +121,6 @@ def throughput_figure(
     end = 1.3 * largest / scale
     marker = {
         "color": [ACCENT if e.ours else MUTED for e in entries],
-        "opacity": [STALE_OPACITY if e.stale else 1.0 for e in entries],
         "line": {"width": 0},
         "pattern": {
             "shape": ["" if e.feasible or not e.report else HATCH for e in entries],
@@ -176,7 +149,7 @@ def throughput_figure(
     ]
     reading = "Longer is better; every method is priced by the same costs on the same devices."
     if any(spans):
-        reading += f" The line below a bar is its {SHARE:.0%} interval."
+        reading += f" The line below a bar is its {percent(SHARE)} interval."
     return Chart(
         _finding(entries),
         f"Training throughput, {unit}",
@@ -205,8 +178,6 @@ def throughput_figure(
 
 
 def _label(entry: MethodRow, rate: float, ours: float) -> str:
-    if entry.stale:
-        return "being priced"
     if entry.shortfall:
         return entry.shortfall
     words = quantity(rate, "tokens/s")
@@ -225,8 +196,8 @@ def _hover(entry: MethodRow, rate: float, span: Span | None) -> str:
 def _finding(entries: Sequence[MethodRow]) -> str:
     ours = next((e.report for e in entries if e.ours), None)
     if ours is None:
-        return "No plan fits this request"
-    if any(e.stale for e in entries):
+        return "There is no plan for this request"
+    if any(e.is_pending for e in entries):
         return "Our plan is found; the baselines are being priced"
     # NEST's program is a planner of this product and no rival.
     program = next((e.report for e in entries if e.name == NAMES["nest"] and e.feasible), None)
@@ -236,12 +207,14 @@ def _finding(entries: Sequence[MethodRow]) -> str:
         if e.report and e.feasible and not e.ours and e.name != NAMES["nest"]
     ]
     if not rivals:
-        if any(e.report for e in entries if not e.ours):
-            return "Ours is the only feasible plan"
-        return "No baseline has a placement here to compare with"
+        return (
+            "Ours is the only feasible plan"
+            if any(e.report for e in entries if not e.ours) and program is None
+            else "No baseline has a feasible plan here to compare with"
+        )
     if program and program.plan.ragged and program.samples_per_s > ours.samples_per_s:
-        percent = 100 * (program.samples_per_s / ours.samples_per_s - 1)
-        return f"NEST's program is {percent:.3g} % faster than our plan: its stages differ in width"
+        faster = percent(program.samples_per_s / ours.samples_per_s - 1)
+        return f"NEST's program is {faster} faster than our plan: its stages differ in width"
     rate, name = max(rivals, key=lambda rival: rival[0])
     ratio = ours.samples_per_s / rate
     if abs(ratio - 1) < _SAME:

@@ -6,8 +6,6 @@ rows are ordered by the mean place of their neighbours; then places along a row 
 program of Gansner et al. (1993), which pulls long edges straight.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise

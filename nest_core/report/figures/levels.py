@@ -5,8 +5,6 @@ fabrics the colour is the bandwidth at the level where two devices meet, on a lo
 all share. Loads are shares of the iteration, class by class.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -22,10 +20,17 @@ from nest_core.documents.units import (
     humanise_seconds,
     percent,
 )
-from nest_core.network import GraphLinkMap, IntArray, Network, TreeLinkMap
-from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, level_blocks
-from nest_core.network.link_graph import Path
-from nest_core.network.torus import TorusLinkMap
+from nest_core.network import (
+    MAX_BLOCKS,
+    GraphLinkMap,
+    IntArray,
+    LevelBlocks,
+    Network,
+    Path,
+    TorusLinkMap,
+    TreeLinkMap,
+    level_blocks,
+)
 from nest_core.report.explain import CLASSES
 from nest_core.report.figures.style import (
     TIME_COLOURS,
@@ -164,8 +169,12 @@ def _finding(network: Network) -> str:
     if len(network.levels) == 1:
         return f"One level: {rate} between any two devices"
     ratio = inner.bandwidth_Bps / outer.bandwidth_Bps
-    if abs(ratio - 1) < 1e-3:
+    rates = [level.bandwidth_Bps for level in network.levels]
+    if max(rates) < 1.001 * min(rates):
         return f"Full bandwidth at every level: {rate} per device"
+    if abs(ratio - 1) < 1e-3:
+        least = min(network.levels, key=lambda level: level.bandwidth_Bps)
+        return f"Bandwidth per device is least at {least.name}: {humanise_rate(min(rates))}"
     change = f"falls {ratio:.3g}" if ratio > 1 else f"rises {1 / ratio:.3g}"
     return f"Bandwidth per device {change}-fold, {inner.name} to {outer.name}"
 
@@ -414,4 +423,9 @@ def _load_finding(loads: Loads) -> str:
     where = tier_name(loads.network, worst.level)
     links = "Links" if loads.network.torus is not None else f"{capital(where)} links"
     what = CLASSES[name].replace("-parallel", "")
-    return f"{links} are busy up to {percent(worst.share)}, mostly with {what}"
+    most = (
+        "mostly"
+        if 2 * max(worst.busiest_busy.values()) > sum(worst.busiest_busy.values())
+        else "most"
+    )
+    return f"{links} are busy up to {percent(worst.share)}, {most} with {what}"

@@ -1,7 +1,5 @@
 """NEST's level-wise program: its cost matrices as a heat table, what its plan loses by cause."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
@@ -9,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.documents.units import GB, MICROSECOND, capital, humanise, humanise_seconds, signed
+from nest_core.documents.units import (
+    GB,
+    MICROSECOND,
+    capital,
+    humanise,
+    humanise_seconds,
+    percent,
+    signed,
+)
 from nest_core.planner.baselines import Baseline
 from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, matrix_finding
 from nest_core.report.figures.levels import LOAD_SCALE
@@ -157,10 +163,10 @@ def _table(matrices: CostMatrices) -> list[dict[str, Any]]:
             "class": MATRIX_CLASSES[name][1],
             "ranks": size,
             "level": level.name,
-            "GB/s per device": level.bandwidth_Bps / GB,
-            "latency, µs": level.latency_s / MICROSECOND,
-            "seconds of an iteration": None if np.isnan(seconds) else float(seconds),
-            "own plan": bool(is_own),
+            "bandwidth_GBps": level.bandwidth_Bps / GB,
+            "latency_us": level.latency_s / MICROSECOND,
+            "time_s": None if np.isnan(seconds) else float(seconds),
+            "own_plan": bool(is_own),
         }
         for (name, size), times, marks in zip(
             matrices.ranks.items(), matrices.seconds, matrices.own, strict=True
@@ -267,8 +273,9 @@ def _finding(longer: float, falls: Mapping[str, float]) -> str:
     if abs(longer) < _SAME:
         return "NEST's level-wise program and the exact search tie"
     way = "faster" if longer < 0 else "slower"
-    finding = f"NEST's level-wise program is {100 * abs(longer):.3g} % {way} than the exact search"
+    finding = f"NEST's level-wise program is {percent(abs(longer))} {way} than the exact search"
     if longer < 0 or not falls:
         return finding
     cause = max(falls, key=falls.__getitem__)
-    return f"{finding}, most of it by its {CAUSES[cause].partition(':')[0]}"
+    most = "most of it" if 2 * falls[cause] > sum(falls.values()) else "most"
+    return f"{finding}, {most} by its {CAUSES[cause].partition(':')[0]}"

@@ -1,7 +1,5 @@
 """What was measured: errors of runs under a stack as shipped and as fitted, acceptance in rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -62,7 +60,7 @@ def errors_picture(runs: Sequence[Calibrated]) -> Chart:
         data += [
             curve(**lines, colour=colour, hoverinfo="skip"),
             dots(
-                [100 * row[f"{name}, error"] for row in drawn],
+                [100 * row[f"{name}_error"] for row in drawn],
                 at,
                 {"size": 10, "color": colour},
                 name=name,
@@ -95,33 +93,32 @@ def errors_picture(runs: Sequence[Calibrated]) -> Chart:
 def _row(run: Calibrated) -> dict[str, Any]:
     """Return a run's times and errors under both stacks, with their units in the names."""
     measured = run.row.outcome.seconds or 1.0
-    row: dict[str, Any] = {"run": run.row.run.id, "measured, s": measured}
+    row: dict[str, Any] = {"run": run.row.run.id, "measured_s": measured}
     for name, seconds, spread in (
         ("shipped", run.before, run.before_spread),
         ("yours", run.after, run.after_spread),
     ):
         row |= {
-            f"{name}, s": seconds,
-            f"{name}, low, s": seconds * math.exp(-WIDTH * spread),
-            f"{name}, high, s": seconds * math.exp(WIDTH * spread),
-            f"{name}, error": seconds / measured - 1,
+            f"{name}_s": seconds,
+            f"{name}_low_s": seconds * math.exp(-WIDTH * spread),
+            f"{name}_high_s": seconds * math.exp(WIDTH * spread),
+            f"{name}_error": seconds / measured - 1,
         }
     return row
 
 
 def _span(row: dict[str, Any], name: str) -> tuple[float, float]:
     """Return the ends of a prediction's interval over what was measured, %."""
-    low, high = (row[f"{name}, {end}, s"] / row["measured, s"] for end in ("low", "high"))
+    low, high = (row[f"{name}_{end}_s"] / row["measured_s"] for end in ("low", "high"))
     return 100 * (low - 1), 100 * (high - 1)
 
 
 def _finding(rows: Sequence[dict[str, Any]]) -> str:
     before, after = (
-        percent(sum(abs(row[f"{name}, error"]) for row in rows) / len(rows))
+        percent(sum(abs(row[f"{name}_error"]) for row in rows) / len(rows))
         for name in ("shipped", "yours")
     )
-    spans = [_span(row, "yours") for row in rows]
-    inside = sum(low <= 0 <= high for low, high in spans)
+    inside = sum(low <= 0 <= high for low, high in [_span(row, "yours") for row in rows])
     return (
         f"Mean error {before} under the shipped stack, {after} under yours; "
         f"{inside} of {len(rows)} in its interval"
@@ -132,8 +129,8 @@ def _hover(row: dict[str, Any], name: str) -> str:
     low, high = (signed_percent(end / 100) for end in _span(row, name))
     return (
         f"<b>{plain(row['run'])}</b>, {name} stack<br>measured "
-        f"{humanise_seconds(row['measured, s'])}, predicted {humanise_seconds(row[f'{name}, s'])}"
-        f"<br>error {signed_percent(row[f'{name}, error'])}, {low.removesuffix(' %')} to {high}"
+        f"{humanise_seconds(row['measured_s'])}, predicted {humanise_seconds(row[f'{name}_s'])}"
+        f"<br>error {signed_percent(row[f'{name}_error'])}, {low.removesuffix(' %')} to {high}"
     )
 
 

@@ -1,7 +1,5 @@
 """The graph of a layer before and after a strategy, coloured by what bounds each operator."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -101,8 +99,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Chart:
     drawing, title = _draw(after), strategy_in_words(after.strategy, after.kind)
     sides = [_Side(after, drawing, title)]
     if before.graph != after.graph:
-        same = _operators(before.graph) == _operators(after.graph)
-        first = drawing if same else _draw(before)
+        first = drawing if _operators(before.graph) == _operators(after.graph) else _draw(before)
         sides = [
             _Side(before, first, "one device", (0.0, 0.5 - _GAP / 2)),
             _Side(after, drawing, f"one rank of {title}", (0.5 + _GAP / 2, 1.0), "x2"),
@@ -185,9 +182,11 @@ def short_name(name: str) -> str:
     first = group.partition(".")[0]
     words = last.replace("_", " ").removeprefix("attention ").removeprefix("mlp ")
     words = _SHORTER.get(words, words)
-    if first in ("experts", "shared") and last in ("gate", "up", "down"):
-        return f"{first.removesuffix('s')} {words}"
-    return words
+    return (
+        f"{first.removesuffix('s')} {words}"
+        if first in ("experts", "shared") and last in ("gate", "up", "down")
+        else words
+    )
 
 
 def _operators(graph: Graph) -> set[str]:
@@ -197,13 +196,8 @@ def _operators(graph: Graph) -> set[str]:
 def _draw(anatomy: Anatomy) -> LayeredGraph:
     graph = anatomy.graph
 
-    def source(name: str) -> str:
-        while graph[name].op == "reshape":
-            name = graph[name].inputs[0]
-        return name
-
     parents = {
-        node.name: list(dict.fromkeys(map(source, node.inputs)))
+        node.name: list(dict.fromkeys(graph.behind(name, "reshape") for name in node.inputs))
         for node in graph.nodes
         if node.op != "reshape"
     }

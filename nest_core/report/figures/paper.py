@@ -4,8 +4,6 @@ Figure 2 divides iterations by strategy, figure 8 shows who meets at which level
 levels around one device, figure 10 iterations on one node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from nest_core.documents import at_most_percent
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
 from nest_core.paper.reproduction import cluster_name, model_name
@@ -147,7 +146,7 @@ def _relative(is_published: bool, rows: Sequence[Row], axis: str) -> Chart:
             "printed",
             "computed, right order" if is_published else "computed, own costs",
         ],
-    )
+    ).update_annotations(font_size=LABEL_PX)
     mode = "markers" if axis == "model" else "lines+markers"
     best: list[float] = []
     for column, (optimum, baseline) in enumerate(
@@ -245,9 +244,11 @@ def _relative_finding(is_published: bool, rows: Sequence[Row]) -> str:
         if gains:
             ends = dict.fromkeys((f"{min(gains):.2f}", f"{max(gains):.2f}"))
             parts.append(f"{' to '.join(ends)} × Manual {where}")
-    if not parts:
-        return "No manual placement fits here, and none is printed"
-    return f"The optimum is {', '.join(parts)}"
+    return (
+        "No manual placement fits here, and none is printed"
+        if not parts
+        else f"The optimum is {', '.join(parts)}"
+    )
 
 
 def _shares(is_published: bool, rows: Sequence[Row], axis: str) -> Chart:
@@ -261,7 +262,7 @@ def _shares(is_published: bool, rows: Sequence[Row], axis: str) -> Chart:
         shared_yaxes=True,
         horizontal_spacing=0.02,
         subplot_titles=[PLANNERS[name] for name in names],
-    )
+    ).update_annotations(font_size=LABEL_PX)
     for column, name in enumerate(names, start=1):
         for key in drawn:
             text, colour, hatch = _BARS[key]
@@ -438,7 +439,8 @@ def iterations_picture(rows: Sequence[Row]) -> Chart:
         ]
     worst = max(abs(row["difference"]) for row in rows)
     return Chart(
-        f"Predicted iterations are within {100 * worst:.1f} % of those with measured collectives",
+        f"Predicted iterations are within {at_most_percent(worst)} of those with measured "
+        "collectives",
         f"forward and backward of one batch of {model_name(rows[0]['model'])}, {unit}",
         "Each pair has the same compute; hatched are NCCL's measured all-reduces.",
         plot(
@@ -459,7 +461,9 @@ def _affinity(rows: Sequence[Row]) -> Chart:
     fabrics = list(dict.fromkeys(row["fabric"] for row in rows))
     farthest = max(row["hops"] for row in rows)
     hops = range(1, farthest + 1)
-    figure = make_subplots(rows=1, cols=len(fabrics), subplot_titles=fabrics)
+    figure = make_subplots(rows=1, cols=len(fabrics), subplot_titles=fabrics).update_annotations(
+        font_size=LABEL_PX
+    )
     colours = ["#FFFFFF", *(shade(_NEAR, _FAR, hop / farthest) for hop in hops)]
     bar = class_bar(range(farthest + 1), ["itself", *map(str, hops)])
     remote = []

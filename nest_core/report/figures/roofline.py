@@ -1,7 +1,5 @@
 """The roofline of a layer: FLOP/s against FLOP per byte, one point per operator and pass."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -6,8 +6,6 @@ is where it is; a bar is as wide as the layers its stage holds, all virtual stag
 stage together.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import textwrap
@@ -18,8 +16,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs import Report, Stage
-from nest_core.documents.units import humanise, humanise_bytes, percent
-from nest_core.report.explain import bottleneck, fullest
+from nest_core.documents.units import capital, humanise, humanise_bytes, percent
+from nest_core.report.explain import bottleneck, fullest, fullest_words
 from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.style import (
     BALANCED,
@@ -28,7 +26,6 @@ from nest_core.report.figures.style import (
     LIMIT,
     MARK,
     MEMORY_COLOURS,
-    STALE_OPACITY,
     STASH_OUTLINE,
     TIME_COLOURS,
     Chart,
@@ -183,7 +180,6 @@ def _row_label(entry: MethodRow, top: float) -> Trace:
         top,
         align="left",
         yshift=1,
-        opacity=0.5 if entry.stale else 1.0,
         **({"hovertext": wrapped(entry.reason)} if entry.reason else {}),
         **ends,
     )
@@ -220,7 +216,6 @@ def _bars(entry: MethodRow, report: Report, parts: StackedParts) -> list[Trace]:
                 "width": widths,
                 "name": part,
                 "legendgroup": part,
-                "opacity": STALE_OPACITY if entry.stale else 1.0,
                 "marker": marker,
                 **pointed(
                     f"{label}<br>{part}: {humanise(value)} {parts.unit}"
@@ -287,9 +282,16 @@ def _balance_finding(entries: Sequence[MethodRow]) -> str:
     if len(best.stages) == 1:
         spent = best.stages[0].communication_s / best.iteration_s
         return f"One stage: communication takes {percent(spent)}"
-    if excess < BALANCED:
+    loads = [stage.micro_batch_s for stage in best.stages]
+    if max(loads) < (1 + BALANCED) * min(loads):
         return f"All {len(best.stages)} stages are balanced within 0.5 %"
-    return f"Stage {number + 1} is the bottleneck, {percent(excess)} above the mean"
+    slow = sum(load > (1 - BALANCED) * max(loads) for load in loads)
+    which = (
+        f"Stage {number + 1} is the bottleneck"
+        if slow == 1
+        else f"{slow} of {len(loads)} stages are slowest"
+    )
+    return f"{which}, {percent(excess)} above the mean"
 
 
 def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Chart:
@@ -343,8 +345,8 @@ def _memory_finding(entries: Sequence[MethodRow], limit_bytes: float) -> str:
     best = next((e.report for e in entries if e.ours), None)
     limit = humanise_bytes(limit_bytes)
     if best is None:
-        return f"Nothing fits into {limit} per device"
-    number, stage = fullest(best)
-    free = humanise_bytes(limit_bytes - stage.memory.total)
-    where = f"Stage {number + 1} is fullest" if len(best.stages) > 1 else "The one stage fits"
-    return f"{where}: {humanise_bytes(stage.memory.total)} of {limit}, {free} free"
+        return f"There is no plan to hold in {limit} per device"
+    total = fullest(best)[1].memory.total
+    where = "The one stage fits" if len(best.stages) == 1 else capital(fullest_words(best))
+    free = humanise_bytes(limit_bytes - total)
+    return f"{where}: {humanise_bytes(total)} of {limit}, {free} free"

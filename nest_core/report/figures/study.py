@@ -1,14 +1,25 @@
 """Figures of studies: a metric over axes, and what every ratio of a tier costs a mix of models."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
+from nest_core.costs.interval import span_in_words
+from nest_core.documents.columns import COLUMNS
 from nest_core.documents.schema import Parameter
-from nest_core.documents.units import NOTHING, capital, format_money, format_ratio, percent
+from nest_core.documents.units import (
+    NOTHING,
+    and_others,
+    capital,
+    chance_percent,
+    format_money,
+    format_ratio,
+    percent,
+    percent_beside,
+    signed_percent,
+)
+from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     LIMIT,
@@ -26,31 +37,16 @@ from nest_core.report.figures.style import (
     value_axis,
 )
 from nest_core.studies.parameters import Value
-from nest_core.studies.ratios import Ratios, TierRatios
+from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.study import Study
 
 __all__ = [
-    "METRIC_WORDS",
     "is_better_low",
     "ratio_rows",
     "ratios_finding",
     "ratios_picture",
     "study_picture",
 ]
-
-METRIC_WORDS = {
-    "tokens_per_s": "throughput, tokens/s",
-    "iteration_s": "iteration, s",
-    "mfu": "MFU",
-    "bubble": "bubble, share of the slowest stage's work",
-    "memory_GiB": "memory of the fullest stage, GiB",
-    "network_usd": "price of the network, $",
-    "network_kW": "power of the network, kW",
-    "tokens_per_s_per_network_usd": "throughput per dollar of network, tokens/s per $",
-    "tokens_per_s_per_network_W": "throughput per watt of network, tokens/s per W",
-    "worst_loss": "throughput that the worst failed switch takes, share",
-}
-"""Metrics as axes have them, with their units."""
 
 _HEIGHT, _MARGIN = 380, (72, 16, 28, 58)
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -74,7 +70,7 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Chart:
     Points carry the number of their point as ``customdata``.
     """
     valued = [row for row in rows if row.get(metric) is not None]
-    words = METRIC_WORDS[metric]
+    words = COLUMNS[metric]
     if not valued:
         return empty("No point has a plan", capital(words), _HEIGHT, (62, 16, 14, 58))
     x, *others = study.axes
@@ -104,8 +100,8 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Chart:
             points = [
                 row
                 for row in valued
-                if (panels is None or row[panels.name] == panel)
-                and (lines is None or row[lines.name] == value)
+                if (panels is None or row[panels.column] == panel)
+                and (lines is None or row[lines.column] == value)
             ]
             name = lines.named(value) if lines else ""
             data.append(_line(points, x, metric, number, name) | {"xaxis": across, "yaxis": up})
@@ -137,7 +133,7 @@ def _present(axis: Parameter | None, rows: Sequence[Row]) -> list[Value | None]:
     """Return values of an axis that rows have, in order; one None without an axis."""
     if axis is None:
         return [None]
-    present = {row[axis.name] for row in rows}
+    present = {row[axis.column] for row in rows}
     return [value for value in axis.values if value in present]
 
 
@@ -150,10 +146,10 @@ def _places(axis: Parameter) -> tuple[dict[Value, float], bool]:
 
 def _line(rows: Sequence[Row], x: Parameter, metric: str, number: int, name: str) -> Trace:
     at, _ = _places(x)
-    ordered = sorted(rows, key=lambda row: at[row[x.name]])
+    ordered = sorted(rows, key=lambda row: at[row[x.column]])
     colour = _COLOURS[number % len(_COLOURS)]
     return curve(
-        [at[row[x.name]] for row in ordered],
+        [at[row[x.column]] for row in ordered],
         [row[metric] for row in ordered],
         colour,
         mode="lines+markers",
@@ -166,7 +162,7 @@ def _line(rows: Sequence[Row], x: Parameter, metric: str, number: int, name: str
         },
         customdata=[row["point"] for row in ordered],
         **hovered(
-            f"{f'{name}, ' if name else ''}{x.named(row[x.name])}<br>"
+            f"{f'{name}, ' if name else ''}{x.named(row[x.column])}<br>"
             f"{_figure(metric, row[metric])}<br>{row['plan']}"
             + (f"<br>{row['reason']}" if row["reason"] else "")
             for row in ordered
@@ -193,7 +189,7 @@ def _across(axis: Parameter, domain: list[float], panels: int) -> Trace:
 
 def _figure(metric: str, value: float) -> str:
     """Return a metric's value with its unit."""
-    unit = METRIC_WORDS[metric].partition(", ")[2]
+    unit = COLUMNS[metric].partition(", ")[2]
     return percent(value) if unit.startswith("share") or metric == "mfu" else quantity(value, unit)
 
 
@@ -203,10 +199,16 @@ def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
     if not allowed:
         return "No point meets the constraints"
     pick, verb = (min, "Least") if is_better_low(metric) else (max, "Most")
-    best = pick(allowed, key=lambda row: float(row[metric]))
-    where = ", ".join(axis.named(best[axis.name]) for axis in study.axes)
-    name = METRIC_WORDS[metric].partition(", ")[0]
-    return f"{verb} {name}: {_figure(metric, best[metric])} at {where}"
+    best = pick(float(row[metric]) for row in allowed)
+    where = and_others(
+        [
+            ", ".join(axis.named(row[axis.column]) for axis in study.axes)
+            for row in allowed
+            if row[metric] == best
+        ],
+        "other point",
+    )
+    return f"{verb} {COLUMNS[metric].partition(', ')[0]}: {_figure(metric, best)} at {where}"
 
 
 def ratios_picture(ratios: Ratios) -> Chart:
@@ -214,23 +216,25 @@ def ratios_picture(ratios: Ratios) -> Chart:
 
     Needs one tier at least.
     """
-    losses = [step.loss for tier in ratios.tiers for step in tier.steps if step.loss is not None]
+    ends = [end for tier in ratios.tiers for step in tier.steps for end in step.span]
     limit = 100 * ratios.limit
-    top = 100 * max([ratios.limit * 1.5, *losses])
-    low = min([100 * loss for loss in losses] + [0.0])
+    top, low = 100 * max(1.5 * ratios.limit, *ends), 100 * min(0.0, *ends)
     looks = list(zip(ratios.tiers, itertools.cycle(_TIERS)))
     return Chart(
         capital(
             "; ".join(
-                f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"
-                if tier.beyond
-                else f"{tier.label} stays below the limit to {format_ratio(tier.steps[-1].ratio)}"
+                f"{tier.label} stays below the limit to {format_ratio(tier.highest.ratio)}"
+                if tier.beyond is None
+                else f"{tier.label} has no plan at {format_ratio(tier.beyond.ratio)}"
+                if tier.beyond.loss is None
+                else f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"
                 for tier in ratios.tiers
             )
         ),
         "Loss of the mix against the ratio of one tier, the others as they are; %",
         "Each ratio is planned anew for every model. The highest is the last before the limit. "
-        + UNMEASURED_RATIO,
+        f"Uprights: the {percent(SHARE)} interval of the difference to the least ratio, on one "
+        "cluster. " + UNMEASURED_RATIO,
         plot(
             [_tier_line(ratios, tier, colour, symbol) for tier, (colour, symbol) in looks],
             360,
@@ -264,8 +268,16 @@ def _tier_line(ratios: Ratios, tier: TierRatios, colour: str, symbol: str) -> Tr
         mode="lines+markers",
         name=tier.label,
         marker={"size": 9, "color": colour, "symbol": symbols},
+        error_y={
+            "symmetric": False,
+            "array": [100 * (step.span[1] - loss) for step, loss in steps],
+            "arrayminus": [100 * (loss - step.span[0]) for step, loss in steps],
+            "thickness": 1,
+            "width": 3,
+        },
         **hovered(
             f"<b>{tier.label} {format_ratio(step.ratio)}</b><br>realised {step.realised}<br>"
+            f"below {100 * ratios.limit:g} %: sure to {_sure(ratios, step)}<br>"
             + "<br>".join(
                 f"{name} loses {percent(lost)}"
                 for (name, _), lost in zip(ratios.mix, step.losses, strict=True)
@@ -282,11 +294,13 @@ def ratio_rows(ratios: Ratios) -> list[dict[str, str]]:
             "tier": tier.label,
             "now": format_ratio(tier.present),
             "highest": format_ratio(tier.highest.ratio),
-            "costs": percent(tier.highest.loss or 0.0),
+            "costs": percent_beside(tier.highest.loss or 0.0, ratios.limit),
+            f"{percent(SHARE)} interval": span_in_words(tier.highest.span, signed_percent),
+            "sure to": _sure(ratios, tier.highest),
             "the next": format_ratio(tier.beyond.ratio) if tier.beyond else NOTHING,
             "would cost": NOTHING
             if tier.beyond is None or tier.beyond.loss is None
-            else percent(tier.beyond.loss),
+            else percent_beside(tier.beyond.loss, ratios.limit),
             f"network, from {format_ratio(tier.steps[0].ratio)}": NOTHING
             if tier.price_usd is None
             else " → ".join(format_money(price) for price in tier.price_usd),
@@ -300,5 +314,14 @@ def ratios_finding(ratios: Ratios) -> str:
     """Return what every tier bears, in one sentence."""
     if not ratios.tiers:
         return "No tier was tried to its end"
-    borne = ", ".join(f"{tier.label} {format_ratio(tier.highest.ratio)}" for tier in ratios.tiers)
+    borne = ", ".join(
+        f"{tier.label} {format_ratio(tier.highest.ratio)} (sure to "
+        f"{_sure(ratios, tier.highest)}{'' if tier.beyond else ', and no higher was tried'})"
+        for tier in ratios.tiers
+    )
     return capital(f"{borne}: the most that costs the mix less than {100 * ratios.limit:g} %")
+
+
+def _sure(ratios: Ratios, step: RatioStep) -> str:
+    """Return how sure it is that a ratio costs less than the limit."""
+    return chance_percent(step.chance_below(ratios.limit))

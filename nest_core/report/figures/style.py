@@ -8,8 +8,6 @@ A reason why there is no plan is a sentence of any length: beside a bar stand it
 whole of it is told where the row is pointed at.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap
@@ -32,7 +30,6 @@ __all__ = [
     "MEMORY_COLOURS",
     "MUTED",
     "SILENT",
-    "STALE_OPACITY",
     "STASH_OUTLINE",
     "TIME_COLOURS",
     "Chart",
@@ -70,7 +67,6 @@ MUTED = "rgba(128, 132, 138, 0.75)"
 FAINT = "rgba(128, 132, 138, 0.25)"
 LIMIT = "#D55E00"
 HATCH = "/"
-STALE_OPACITY = 0.3
 STASH_OUTLINE = "#8C8400"
 MARK = "▼"
 """Stands at the stage that binds: the slowest one, or where memory is shown the fullest."""

@@ -1,15 +1,20 @@
 """The figures of a sweep: throughput, memory, scaling, and what the network costs for it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
-from nest_core.documents.units import capital, format_money, humanise_bytes, percent
-from nest_core.hardware.posterior import SHARE
+from nest_core.costs.interval import span_in_words
+from nest_core.documents import alike, at_least_gib, at_most_percent
+from nest_core.documents.units import (
+    capital,
+    format_money,
+    join_words,
+    percent,
+    signed_percent,
+)
 from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     ACCENT,
@@ -30,6 +35,7 @@ from nest_core.report.figures.style import (
 )
 from nest_core.report.figures.sweep_parts import (
     band,
+    beside,
     hatched,
     hover,
     label,
@@ -40,6 +46,7 @@ from nest_core.report.figures.sweep_parts import (
     rate_unit,
     shortfall,
 )
+from nest_core.studies.paired import paired_rate
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, changes
 
@@ -51,6 +58,7 @@ _MAX_LABELS = 14
 _MAX_PARETO_LABELS = 9
 _MAX_CHANGES = 4
 _STEADY = 0.005
+_ROUNDING = 1e-9
 _ENOUGH = 0.98
 """Of the best throughput: a cheaper network that keeps it is worth a title."""
 _POINTS = {"size": 8, "color": ACCENT}
@@ -64,16 +72,28 @@ def pictures(sweep: Sweep) -> tuple[Chart, ...]:
     """
     if not sweep.points:
         return ()
-    drawn = (
-        [_throughput(sweep), _memory(sweep), _scaling(sweep), _pareto(sweep)]
-        if sweep.y is None
-        else [plane_picture(sweep), _pareto(sweep)]
-    )
+    if sweep.y is None:
+        along, order = _along_axis(sweep)
+        drawn = [_throughput(along, order), _memory(along), _scaling(along), _pareto(sweep)]
+    else:
+        drawn = [plane_picture(sweep), _pareto(sweep)]
     return tuple(replace(picture, table=sweep.rows) for picture in drawn if picture is not None)
 
 
-def _throughput(sweep: Sweep) -> Chart:
-    """Draw throughput against one parameter, with the points where the plan changes."""
+def _along_axis(sweep: Sweep) -> tuple[Sweep, list[int]]:
+    """Return a sweep from left to right, values without a point last, and its points' places."""
+    at = dict(zip(sweep.x.values, places(sweep.x), strict=True))
+    order = sorted(range(len(sweep.points)), key=lambda i: at[sweep.points[i].values[0]])
+    points = tuple(sweep.points[i] for i in order)
+    values = dict.fromkeys((*(point.values[0] for point in points), *sweep.x.values))
+    return replace(sweep, axes=(replace(sweep.x, values=tuple(values)),), points=points), order
+
+
+def _throughput(sweep: Sweep, order: Sequence[int]) -> Chart:
+    """Draw throughput against one parameter, with the points where the plan changes.
+
+    ``order`` are the places of the points in the sweep as it was asked.
+    """
     scale, unit = rate_unit(sweep)
     every = places(sweep.x)
     at, gap = every[: len(sweep.points)], _gap(every)
@@ -81,7 +101,8 @@ def _throughput(sweep: Sweep) -> Chart:
     turns = _turns(sweep)
     lines = max((min(len(words), _MAX_CHANGES) for _, words in turns), default=0)
     # What changes stands above the line, so there must be room for it.
-    ends = [point.span[1] / scale for point in sweep.points if point.span]
+    bands = band(at, sweep.points, scale, 0.15 * gap)
+    ends = [y for trace in bands for y in trace["y"] if y is not None]
     top = 1.1 * max([rate or 0.0 for rate in rates] + ends + [1e-9]) / (1 - 0.05 * lines)
     unplanned = [i for i, point in enumerate(sweep.points) if not point.feasible]
     texts = [hover(sweep, point) for point in sweep.points]
@@ -97,7 +118,7 @@ def _throughput(sweep: Sweep) -> Chart:
     crosses = {"size": 10, "symbol": "x-thin-open", "color": MUTED, "line": {"width": 2}}
     data = [
         hatched((at[i] - gap / 2, at[i] + gap / 2, 0.0, top) for i in unplanned),
-        *band(at, sweep.points, scale, 0.15 * gap),
+        *bands,
         curve(**look, colour=FAINT, connectgaps=True, **SILENT),
         curve(
             **look,
@@ -105,7 +126,7 @@ def _throughput(sweep: Sweep) -> Chart:
             mode="lines+markers",
             marker={"size": 10, "color": ACCENT},
             unselected={"marker": {"opacity": 0.45}},
-            customdata=list(range(len(sweep.points))),
+            customdata=list(order),
             **hovered(texts),
         ),
         # Something to point at where there is no plan.
@@ -114,13 +135,12 @@ def _throughput(sweep: Sweep) -> Chart:
             [0.0] * len(unplanned),
             crosses,
             cliponaxis=False,
-            customdata=unplanned,
+            customdata=[order[i] for i in unplanned],
             **hovered(texts[i] for i in unplanned),
         ),
     ]
     reading = (
-        f"Every point is planned anew. Dashed uprights: the plan changes. Band: the {SHARE:.0%} "
-        "interval, which all points share in large part, being of one software."
+        f"Every point is planned anew. Dashed uprights: the plan changes. Band: {beside(sweep)}"
     )
     if sweep.x.name.startswith("oversubscription."):
         reading += f" {UNMEASURED_RATIO}"
@@ -205,6 +225,7 @@ def _scaling(sweep: Sweep) -> Chart | None:
     rates = [(point.tokens_per_s or 0.0) / scale for point in feasible]
     ideal = [rates[0] * (point.devices or 1) / (first.devices or 1) for point in feasible]
     parts = [rate / best for rate, best in zip(rates, ideal, strict=True)]
+    times = rates[-1] / rates[0]
     ends = [math.log10(min(rates)) - 0.15, math.log10(max(ideal)) + 0.2]
     texts = hovered(hover(sweep, point) for point in feasible)
     figure = plot(
@@ -238,8 +259,9 @@ def _scaling(sweep: Sweep) -> Chart | None:
         ],
     )
     return Chart(
-        f"From {first.devices:,} to {last.devices:,} devices throughput grows "
-        f"{rates[-1] / rates[0]:.3g}-fold: {percent(parts[-1])} of ideal",
+        f"From {first.devices:,} to {last.devices:,} devices throughput "
+        + (f"grows {times:.3g}-fold" if times >= 1 else f"falls by {percent(1 - times)}")
+        + f": {percent(parts[-1])} of ideal",
         f"Throughput against ideal scaling from {first.devices:,} devices; {unit}",
         "Percentages are of ideal. The global batch stays, so each replica gets less to do.",
         figure,
@@ -317,7 +339,7 @@ def _near_axis(title: str, values: Sequence[float]) -> Trace:
 
 def _gap(at: Sequence[float]) -> float:
     """Return the least distance between neighbours."""
-    return min((b - a for a, b in itertools.pairwise(at)), default=1.0)
+    return min((b - a for a, b in itertools.pairwise(sorted(at))), default=1.0)
 
 
 def _turns(sweep: Sweep) -> list[tuple[tuple[int, int], tuple[str, ...]]]:
@@ -346,7 +368,10 @@ def _finding(sweep: Sweep, turns: int) -> str:
         rate = quantity(feasible[0].tokens_per_s or 0.0, "tokens/s")
         return f"{rate} at {_at(sweep, feasible[0])}"
     times = {1: "once", 2: "twice"}.get(turns, f"{turns} times")
-    changed = f"; the plan changes {times}" if turns else "; the plan stays"
+    plans = [{**(point.plan or {}), sweep.x.name: None} for point in feasible]
+    is_same = all(plan == plans[0] for plan in plans)
+    stays = "; the plan stays" if is_same else "; only the plan's cuts change"
+    changed = f"; the plan changes {times}" if turns else stays
     return _trend(sweep, feasible) + (changed if len(feasible) > 1 else "") + planless(sweep.points)
 
 
@@ -357,15 +382,37 @@ def _trend(sweep: Sweep, feasible: list[StudyRow]) -> str:
         return f"Only {_at(sweep, feasible[0])} has a plan"
     spread = 1 - min(rates) / max(rates)
     if spread < _STEADY:
-        return f"The {sweep.x.label} hardly matters: throughput stays within {percent(spread)}"
-    first, last = _at(sweep, feasible[0]), _at(sweep, feasible[-1])
+        most = at_most_percent(spread)
+        where = "Where there is a plan, the" if len(rates) < len(sweep.points) else "The"
+        return f"{where} {sweep.x.label} hardly matters: throughput stays within {most}"
+    tops = [place for place, rate in enumerate(rates) if rate >= (1 - _ROUNDING) * rates[best]]
+    best = len(rates) - 1 if len(rates) - 1 in tops and 0 not in tops else best
+    ends = f"from {_at(sweep, feasible[0])} to {_at(sweep, feasible[-1])}"
+    times = rates[-1] / rates[0]
+    if best in (0, len(rates) - 1) and abs(times - 1) < _STEADY:
+        slow = _points_at(sweep, feasible, [-rate for rate in rates])
+        return f"Slowest at {slow}, {percent(spread)} below the fastest"
+    low, high = paired_rate(times, feasible[-1].sureness, feasible[0].sureness).span
+    if best in (0, len(rates) - 1) and low < 0 < high:
+        ends += ", which runs on one cluster may not tell apart"
     if best == 0:
-        return f"Throughput falls {percent(1 - rates[-1] / rates[0])} from {first} to {last}"
+        return f"Throughput falls {100 * (1 - times):.1f} %{_span(0.0 - high, 0.0 - low)} {ends}"
     if best == len(rates) - 1:
-        times = rates[-1] / rates[0]
-        more = f"{times:.3g}-fold" if times >= 2 else percent(times - 1)
-        return f"Throughput rises {more} from {first} to {last}"
-    return f"Fastest at {_at(sweep, feasible[best])}"
+        more = f"{100 * (times - 1):.1f} %{_span(low, high)}"
+        return f"Throughput rises {f'{times:.3g}-fold' if times >= 2 else more} {ends}"
+    return f"Fastest at {_points_at(sweep, feasible, rates)}"
+
+
+def _points_at(sweep: Sweep, points: Sequence[StudyRow], values: Sequence[float]) -> str:
+    """Return where values are largest, up to rounding."""
+    least = max(values) - _ROUNDING * abs(max(values))
+    return join_words([_at(sweep, p) for p, v in zip(points, values, strict=True) if v >= least])
+
+
+def _span(low: float, high: float) -> str:
+    """Return an interval behind its figure; empty where nothing is known of it."""
+    words = span_in_words((low, high), lambda share: signed_percent(share).removeprefix("+"))
+    return f" ({words})" if low < high else ""
 
 
 def _at(sweep: Sweep, point: StudyRow) -> str:
@@ -382,18 +429,23 @@ def _memory_finding(sweep: Sweep) -> str:
     planned = [point for point in sweep.points if point.memory_bytes and point.limit_bytes]
     if planned:
         shares = [(point.memory_bytes or 0.0) / (point.limit_bytes or 1.0) for point in planned]
-        fullest = planned[shares.index(max(shares))]
-        return f"Fullest at {_at(sweep, fullest)}: {percent(max(shares))} of a device's memory"
+        by_place = {str(place): share for place, share in enumerate(shares)}
+        places = [int(name) for name in alike(by_place, percent, max(shares))]
+        fullest = join_words([_at(sweep, planned[place]) for place in places])
+        where = "As full everywhere" if len(places) == len(shares) > 1 else f"Fullest at {fullest}"
+        return f"{where}: {percent(max(shares))} of a device's memory"
     needed = [point.needed_bytes for point in sweep.points if point.needed_bytes]
-    if needed:
-        return f"{humanise_bytes(min(needed))} per device would be enough for some plan"
-    return "No point has a plan"
+    return (
+        f"{at_least_gib(min(needed))} per device would be enough for some plan"
+        if needed
+        else "No point has a plan"
+    )
 
 
 def _pareto_finding(sweep: Sweep, unbeaten: list[StudyRow]) -> str:
     best = unbeaten[-1]
     if len(unbeaten) == 1:
-        return f"{capital(sweep.named(best))} is the cheapest and the fastest"
+        return f"Nothing is cheaper or faster than {sweep.named(best)}"
     rate, price = best.tokens_per_s or 1.0, best.network_usd or 1.0
     cheap = next(point for point in unbeaten if (point.tokens_per_s or 0.0) >= _ENOUGH * rate)
     if cheap is best:

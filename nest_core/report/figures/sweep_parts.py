@@ -3,8 +3,6 @@
 The map says where memory ends, and where the plan changes.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +10,13 @@ from typing import Any
 
 from nest_core.costs.interval import span_in_words
 from nest_core.documents.schema import Parameter
-from nest_core.documents.units import format_money, humanise_bytes, percent
+from nest_core.documents.units import (
+    and_others,
+    format_money,
+    humanise_bytes,
+    percent,
+    signed_percent,
+)
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
@@ -33,11 +37,14 @@ from nest_core.report.figures.style import (
     note,
     plot,
 )
+from nest_core.studies.paired import PairedRate
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, changes
 
 __all__ = [
+    "against",
     "band",
+    "beside",
     "hatched",
     "hover",
     "label",
@@ -57,9 +64,11 @@ _HATCH = {"shape": "/", "size": 6, "solidity": 0.2, "fgcolor": "rgba(128, 132, 1
 def places(axis: Parameter) -> list[float]:
     """Return where the values of a parameter stand: to scale, by doublings, or in order."""
     numbers = [value for value in axis.values if isinstance(value, int | float)]
-    if len(numbers) < len(axis.values):
-        return [float(index) for index in range(len(axis.values))]
-    return [math.log2(value) if axis.doubling else float(value) for value in numbers]
+    return (
+        [float(index) for index in range(len(axis.values))]
+        if len(numbers) < len(axis.values)
+        else [math.log2(value) if axis.doubling else float(value) for value in numbers]
+    )
 
 
 def parameter_axis(axis: Parameter, at: Sequence[float], margin: float) -> Trace:
@@ -116,9 +125,8 @@ def hover(sweep: Sweep, point: StudyRow) -> str:
     lines.append(
         f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {percent(point.mfu or 0)}"
     )
-    if point.span is not None:
-        span = span_in_words(point.span, lambda rate: quantity(rate, "tokens/s"))
-        lines.append(f"{100 * SHARE:.0f} % interval {span}")
+    if point.paired is not None and sweep.reference is not None:
+        lines.append(f"{against(point.paired)} beside {sweep.named(sweep.reference)}")
     lines += [
         short_plan(point),
         f"micro-batch {plan['micro_batch']}, ZeRO {plan['zero']}, recomputation "
@@ -132,6 +140,21 @@ def hover(sweep: Sweep, point: StudyRow) -> str:
     return "<br>".join([*lines, *point.realised])
 
 
+def against(paired: PairedRate) -> str:
+    """Return how far a throughput lies from the reference's, and the interval."""
+    span = span_in_words(paired.span, signed_percent)
+    return f"{signed_percent(paired.ratio - 1)} ({span})" if paired.sd else "reference"
+
+
+def beside(sweep: Sweep) -> str:
+    """Return what the interval of a difference is, and of what to what."""
+    where = sweep.named(sweep.reference) if sweep.reference else "the first"
+    return (
+        f"the {percent(SHARE)} interval of the difference to {where} on the same cluster, where "
+        "what both share cancels."
+    )
+
+
 def planless(points: Sequence[StudyRow]) -> str:
     """Return how many points have no plan, as the end of a title; empty where all have one."""
     count = sum(not point.feasible for point in points)
@@ -142,16 +165,17 @@ def planless(points: Sequence[StudyRow]) -> str:
 def band(
     at: Sequence[float], points: Sequence[StudyRow], scale: float, min_width: float
 ) -> list[Trace]:
-    """Return the intervals of throughputs as one trace; nothing without intervals.
+    """Return where throughputs lie beside the reference's, as one trace; nothing without one.
 
     Neighbours with a plan share a band; one that stands alone has the least width.
     """
     pieces: list[list[tuple[float, float, float]]] = [[]]
     for x, point in zip(at, points, strict=True):
-        if point.span is None:
+        if point.paired is None or point.tokens_per_s is None:
             pieces.append([])
         else:
-            pieces[-1].append((x, point.span[0] / scale, point.span[1] / scale))
+            low, high = point.paired.around(point.tokens_per_s / scale)
+            pieces[-1].append((x, low, high))
     outlines = []
     for piece in filter(None, pieces):
         if len(piece) == 1:
@@ -162,7 +186,7 @@ def band(
         outlines.append(([*across, *reversed(across)], up))
     if not outlines:
         return []
-    name = f"{100 * SHARE:.0f} % interval"
+    name = f"{100 * SHARE:.0f} % interval of the difference"
     return [_area(outlines, name=name, fillcolor=_BAND, line={"color": ACCENT, "width": 0})]
 
 
@@ -180,6 +204,7 @@ def _area(outlines: Iterable[tuple[Sequence[float], Sequence[float]]], **look: A
 
 _COLOURS = ((0.0, "rgb(226, 238, 247)"), (1.0, "rgb(0, 114, 178)"))
 _CHANGE = "#16202a"
+_ROUNDING = 1e-9
 _ROW, _MAX_LABELS, _MAX_COLUMNS = 66, 60, 12
 _WITH_DEGREES = 7
 """Columns up to which cells have room for a plan's degrees."""
@@ -253,7 +278,7 @@ def plane_picture(sweep: Sweep) -> Chart:
         f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}, and memory of the "
         "fullest device",
         "Every cell is planned anew. Dark borders: the plan changes; orange: memory ends; hatched: "
-        f"no plan.{_within(sweep)}",
+        f"no plan. Percentages: {beside(sweep)}",
         plot(
             data,
             120 + _ROW * max(high, 3),
@@ -283,6 +308,8 @@ def _labels(cells: Cells, wide: int, scale: float) -> list[Trace]:
             continue
         fits = f"{humanise_bytes(point.memory_bytes)} fits" if point.memory_bytes else ""
         lines = [f"<b>{label(point, scale)}</b>", fits]
+        if point.paired and point.paired.sd:
+            lines.append(span_in_words(point.paired.span, signed_percent))
         if wide <= _WITH_DEGREES:
             lines.append(short_plan(point).replace(" · ", " "))
         ink = "#ffffff" if point.tokens_per_s > middle else _CHANGE
@@ -314,22 +341,11 @@ def _borders(
     )
 
 
-def _within(sweep: Sweep) -> str:
-    """Return how far the widest interval reaches, as a share; empty without any."""
-    reach = [
-        point.span[1] / point.tokens_per_s - 1
-        for point in sweep.points
-        if point.span and point.tokens_per_s
-    ]
-    if not reach:
-        return ""
-    return f" Throughputs are known within {percent(max(reach))} ({SHARE:.0%} interval)."
-
-
 def _finding(sweep: Sweep) -> str:
     feasible = [point for point in sweep.points if point.feasible]
     if not feasible:
         return "No plan fits at any of these points"
-    best = max(feasible, key=lambda point: point.tokens_per_s or 0.0)
-    rate = quantity(best.tokens_per_s or 0.0, "tokens/s")
-    return f"Fastest at {sweep.named(best)}: {rate}{planless(sweep.points)}"
+    most = max(point.tokens_per_s or 0.0 for point in feasible)
+    best = [sweep.named(p) for p in feasible if (p.tokens_per_s or 0.0) >= (1 - _ROUNDING) * most]
+    where = f"{and_others(best)}{' alike' if len(best) > 1 else ''}"
+    return f"Fastest at {where}: {quantity(most, 'tokens/s')}{planless(sweep.points)}"

@@ -5,8 +5,6 @@ more than `MAX_PASSES` passes the first and the last ones are drawn; in between 
 divided as its time is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -142,8 +140,7 @@ def _drawn(timeline: Timeline) -> _DrawnPasses:
         return _DrawnPasses(np.ones(start.shape, np.bool_), end[:, -1], end[:, -1])
     half = MAX_PASSES // 2
     early = end <= np.partition(end.reshape(-1), half)[half]
-    late = start >= np.partition(start.reshape(-1), -half)[-half]
-    middle = ~(early | late)
+    middle = ~(early | (start >= np.partition(start.reshape(-1), -half)[-half]))
     first = np.where(middle, start, np.inf).min(axis=1)
     last = np.where(middle, end, -np.inf).max(axis=1)
     is_empty = ~middle.any(axis=1)
@@ -265,12 +262,12 @@ def _finding(timeline: Timeline, slowest: int) -> str:
 
 def _reading(timeline: Timeline, *, is_complete: bool) -> str:
     priced = humanise_seconds(timeline.report.iteration_s)
-    apart = percent(abs(timeline.difference))
+    error = percent(abs(timeline.difference))
     more = "longer" if timeline.difference > 0 else "less"
     agreed = (
         "as long as"
         if abs(timeline.difference) < _AGREES
-        else f"{humanise_seconds(timeline.seconds)}, {apart} {more} than"
+        else f"{humanise_seconds(timeline.seconds)}, {error} {more} than"
     )
     between = "" if is_complete else " In the middle a row's height is divided as its time is."
     return (

@@ -4,8 +4,6 @@ The inputs stand in the code as Python literals and in the cell's metadata as pl
 the studio knows its own cells. No cell needs another one: each runs in Jupyter as it stands.
 """
 
-from __future__ import annotations
-
 import copy
 import pprint
 from collections.abc import Mapping
@@ -70,6 +68,8 @@ KINDS: Mapping[str, str] = {
         '    budget=inputs.get("budget"),\n'
         '    failures=inputs.get("failures", True),\n'
         '    device_usd=inputs.get("device_usd"),\n'
+        '    prices=inputs.get("prices"),\n'
+        '    assumed=inputs.get("assumed"),\n'
         f")\n{_SHOW}"
     ),
     "ratios": f'result = nest.ratios({_LOADED}, inputs["mix"], inputs["loss"])\n{_SHOW}',

@@ -4,8 +4,6 @@ What the values mean is checked by whoever computes them. Scenarios name presets
 never files: a notebook is passed around, and what it names must not be read from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -43,6 +41,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
         level_wise=(bool, False),
         device_usd=(float | None, None),
         prices=(dict[str, float | str] | None, None),
+        assumed=(dict[str, float | None] | None, None),
     ),
     "ratios": _table(**_SCENARIO, mix=list[_PART], loss=float),
 }

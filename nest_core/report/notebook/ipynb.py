@@ -3,8 +3,6 @@
 Notebooks of the studio's own JSON, which versions before this one kept, are read as ``.ipynb`` too.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Mapping
@@ -75,7 +73,8 @@ def read_notebook(text: str, where: str = "notebook") -> NotebookNode:
         nbformat.validate(nbformat.from_dict(document))
     except (AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
         rule = "must hold what the Jupyter notebook format asks for"
-        raise InputError(where, rule, _sentence(error), "save it anew in Jupyter") from error
+        value = " ".join(str(error).split("\n", 1)[0].split())[:200]
+        raise InputError(where, rule, value, "save it anew in Jupyter") from error
     notebook: NotebookNode = nbformat.v4.reads(json.dumps(document))
     return notebook
 
@@ -107,10 +106,6 @@ def _document(text: str, where: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InputError(where, "must be a JSON object", document, "save it as .ipynb")
     return document
-
-
-def _sentence(error: Exception) -> str:
-    return " ".join(str(error).split("\n", 1)[0].split())[:200]
 
 
 def _converted(document: Mapping[str, Any], where: str) -> NotebookNode:

@@ -4,8 +4,6 @@ A notebook comes from anybody. HTML and JavaScript in its outputs are shown as t
 pictures as data, in which no browser runs a script, and figures without what plotly would fetch.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Everything is inside: style, figures, and plotly.js once. A content security pol
 keeps it from fetching anything, whatever stands in it.
 """
 
-from __future__ import annotations
-
 import html
 import json
 

@@ -1,7 +1,5 @@
 """Notes: Markdown that fetches nothing and runs nothing, as HTML and for Jupyter."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import MutableMapping, Sequence

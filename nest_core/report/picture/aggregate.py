@@ -4,8 +4,6 @@ Sizes are pixels. An aggregate is always said: every function returns how many e
 cell or line is. The rules are those of ``docs/figures.md``, "Fabrics".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,9 +80,11 @@ class BoxRow:
         pairs = zip(self.first, self.counts, strict=True)
         return [tuple(elements[first : first + count]) for first, count in pairs]
 
-    def key(self, name: str, at: int) -> str:
+    def key(self, name: str, at: int, given: Sequence[str] = ()) -> str:
         """Return the key of a box: its element's name and number, or its first and last one."""
         first, count = self.first[at], self.counts[at]
+        if given:
+            return " to ".join(dict.fromkeys((given[first], given[first + count - 1])))
         return f"{name} {first}" if count == 1 else f"{name} {first}-{first + count - 1}"
 
 
@@ -124,8 +124,7 @@ def row_of(
     counts = tiles(count, width, structure, max_boxes)
     pitch = width / len(counts)
     box = pitch - gap(pitch)
-    centres = tuple(left + (at + 0.5) * pitch for at in range(len(counts)))
-    return BoxRow(counts, centres, pitch, box)
+    return BoxRow(counts, tuple(left + (at + 0.5) * pitch for at in range(len(counts))), pitch, box)
 
 
 def gap(pitch: float) -> float:
@@ -212,6 +211,5 @@ def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: fl
         places.append(max(place, at))
         at = places[-1] + size
     for number in reversed(range(len(places))):
-        high = min(places[number], high - sizes[number])
-        places[number] = high
+        high = places[number] = min(places[number], high - sizes[number])
     return places

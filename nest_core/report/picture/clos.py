@@ -4,8 +4,6 @@ A panel is a pod, a rail that is a network of its own, or all of a fabric of two
 have no room are drawn several at a time, and said; planes but the first are one bar.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -139,9 +137,11 @@ def _by_class(fabric: Clos, parts: Inventory) -> dict[str, int]:
 def _inner(frame: Frame, fabric: Clos) -> Frame:
     """Return the drawing without what words of failures and the bar of planes may take."""
     bar = 0.0 if fabric.planes == 1 else _BAR if frame.words else 8.0
-    if not frame.words:
-        return replace(frame, bottom=frame.bottom - bar)
-    return replace(frame, top=frame.top + 10, bottom=frame.bottom - 18 - bar)
+    return (
+        replace(frame, bottom=frame.bottom - bar)
+        if not frame.words
+        else replace(frame, top=frame.top + 10, bottom=frame.bottom - 18 - bar)
+    )
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _ClosDrawing(ClosNodes):
         words = ""
         if len(pod.numbers) == 1:
             leaves, spines = pod.links.shape
-            total = sum(leaf.up for leaf in pod.leaves)
+            total = int(pod.links.sum())
             pairs = f"{leaves} x {spines} pairs, {total / (leaves * spines):.3g} each"
             words = f"{total:,} links: {pairs}"
         return Mesh(
@@ -196,7 +196,7 @@ class _ClosDrawing(ClosNodes):
             self.leaves[number],
             self.spines[number],
             pod.links,
-            self.unit,
+            self.unit * self.fabric.link_ports[min(1, self.fabric.tiers - 1)],
             words,
             loads={key.removesuffix(" up"): look for key, look in self.loads.items()},
             meshes=len(self.panels),

@@ -196,9 +196,9 @@ class ClosLayout:
                 words = f"{int(links.sum()):,} links{even if links.min() == links.max() else dealt}"
             row = self._narrow([core for top in tops for core in structure.cores(top)], 2, panels)
             frames = [self.panel_frame(panel) for panel in panels]
-            share = 1 if is_shared else len(self.panels)
+            share, unit = 1 if is_shared else len(self.panels), self.unit * fabric.link_ports[2]
             of = f"links {name}"
-            meshes.append(Mesh(of, frames, row, links, self.unit, words, alive, {}, share))
+            meshes.append(Mesh(of, frames, row, links, unit, words, alive, {}, share))
         return tuple(meshes)
 
     def panel_frame(self, panel: ClosPanel) -> Placed:
@@ -234,7 +234,7 @@ class Pod:
     leaves, spines : tuple of DrawnSwitch
     links : int array (leaves, spines)
     uplinks : tuple of int
-        Into the tier above, pod by pod.
+        Ports into the tier above, pod by pod.
     """
 
     numbers: tuple[int, ...]
@@ -325,11 +325,10 @@ class Structure:
         for number, count in enumerate(spines):
             leaves = tuple(map(self._leaf, np.flatnonzero(pod_of == number).tolist()))
             up = sizing.spine_up[number] if sizing.spine_up else 0
-            down = len(leaves) * sizing.up // count if count else 0
-            first = int(starts[number])
-            above = tuple(self._switch(1, first + at, down, up) for at in range(count))
-            links = np.full((len(leaves), count), sizing.up // max(1, count), np.int64)
-            pods.append(Pod((number,), leaves, above, links, (up * count,)))
+            links = sizing.spine_links(number) if count else np.zeros((len(leaves), 0), np.int64)
+            first, down = int(starts[number]), links.sum(axis=0).tolist()
+            above = tuple(self._switch(1, first + at, down[at], up) for at in range(count))
+            pods.append(Pod((number,), leaves, above, links, (sum(spine.up for spine in above),)))
         return tuple(pods)
 
     @cached_property
@@ -356,8 +355,9 @@ class Structure:
         return self._switch(0, group * self.fabric.planes, down, self.fabric.sizing.up, look)
 
     def _switch(self, tier: int, number: int, down: int, up: int, look: str = "") -> DrawnSwitch:
-        name = self.fabric.tier_names[tier]
-        return DrawnSwitch(name, number, down, up, f"{name} {number}" in self.fabric.missing, look)
+        name, wide = self.fabric.tier_names[tier], (*self.fabric.link_ports, 1)
+        is_gone = f"{name} {number}" in self.fabric.missing
+        return DrawnSwitch(name, number, down * wide[tier], up * wide[tier + 1], is_gone, look)
 
     @property
     def tops(self) -> int:
@@ -381,14 +381,12 @@ class Structure:
         alive : bool
             Without those of failed spines and cores.
         """
-        sizing, rows, start = self.fabric.sizing, [], 0
-        for pod in (p for p, above in enumerate(sizing.top_of) if above == top):
-            links = sizing.spines[pod] * sizing.spine_up[pod]
-            ends = (start + np.arange(links)) % sizing.cores
-            start += links
-            if alive:
-                spines = [not spine.gone for spine in self.pods[pod].spines]
-                ends = ends[np.repeat(spines, sizing.spine_up[pod])]
-            rows.append(np.bincount(ends, minlength=sizing.cores))
-        result = np.array(rows, np.int64)
+        sizing = self.fabric.sizing
+        pods = [pod for pod, above in zip(self.pods, sizing.top_of, strict=True) if above == top]
+        result = np.array(
+            [
+                dealt[[not (alive and spine.gone) for spine in pod.spines]].sum(axis=0)
+                for pod, dealt in zip(pods, sizing.core_links(top), strict=True)
+            ]
+        )
         return result * [not core.gone for core in self.cores(top)] if alive else result

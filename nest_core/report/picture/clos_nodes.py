@@ -1,7 +1,5 @@
 """The nodes below the leaves of a Clos fabric, and the links between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -98,9 +96,11 @@ class ClosNodes(ClosLayout):
         if is_wide and (domain or structure.fabric.nodes == 1):
             return [*marks, *self.boxes.framed(key, nodes, area)]
         columns = [] if rails == 1 or domain else self._columns(leaves)
-        if columns:
-            return [*marks, *self.boxes.by_rail(key, nodes, area, columns, rails)]
-        return [*marks, *self.boxes.block(key, nodes, area)]
+        return (
+            [*marks, *self.boxes.by_rail(key, nodes, area, columns, rails)]
+            if columns
+            else [*marks, *self.boxes.block(key, nodes, area)]
+        )
 
     def _columns(self, leaves: Sequence[Placed]) -> list[RailColumn]:
         """Where devices of every rail stand: below their leaf, or in equal parts of a tile."""

@@ -4,18 +4,16 @@ Counts are the inventory's. What a device keeps is the least share of the links 
 it climbs through, over the devices below it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nest_core.documents.units import format_ratio
-from nest_core.fabric import Clos
+from nest_core.fabric import Clos, IntArray
 from nest_core.report.picture.aggregate import tile_words
 from nest_core.report.picture.clos_layout import ClosLayout, Structure
-from nest_core.report.picture.marks import Swatch, TierLabel, count_words, rate_words
+from nest_core.report.picture.marks import Swatch, TierLabel, count_words, rate_words, span_words
 from nest_core.report.picture.racks import MIN_DOMAIN
 from nest_core.report.picture.switches import Placed
 
@@ -44,7 +42,7 @@ def _rates(structure: Structure) -> tuple[float, float]:
     worst = full
     for height in range(1, fabric.tiers):
         members = np.bincount(fabric.group_of(height), minlength=len(fabric.uplinks(height)))
-        links = fabric.uplinks(height) * fabric.link_bandwidth_Bps
+        links = fabric.uplinks(height) * fabric.link_rates_Bps[height]
         shares = links[members > 0] / members[members > 0]
         if len(shares) > 1:
             worst = min(worst, float(shares[shares > 0].min(initial=full)))
@@ -76,11 +74,13 @@ def title(structure: Structure) -> str:
         )
     if fabric.kind == "rail_optimised":
         unit = min(fabric.sizing.nodes_per_unit * fabric.devices_per_node, fabric.slots)
-        rails = "Device i of every node is on rail i: " if fabric.rails > 1 else ""
-        return f"{rails}one leaf hop within a unit of {unit:,}"
+        rails = (
+            "rail i" if fabric.rails == fabric.devices_per_node else f"rail i mod {fabric.rails}"
+        )
+        return f"Device i of every node is on {rails}: one leaf hop within a unit of {unit:,}"
     if fabric.tiers == 1:
         return f"One switch joins all: a device keeps its {rate}"
-    low, *high = (tier.oversubscription for tier in fabric.switch_tiers[1:])
+    low, *high = fabric.ratios
     if is_full:
         far = "between any two pods" if high else "up to the spine"
         return f"1:1{' on three tiers' if high else ''}: a device keeps its {rate} {far}"
@@ -92,6 +92,11 @@ def title(structure: Structure) -> str:
         return f"{format_ratio(high[0])} above the pod: {keeps} from pod to pod"
     where = fabric.tier_names[0] + (" switch" if fabric.kind == "fat_tree" else "")
     return f"{format_ratio(low)}: above the {where} {keeps}"
+
+
+def links_words(links: IntArray) -> str:
+    """Return how many links pairs have: ``"2"`` or, dealt in turn, ``"1 or 2"``."""
+    return " or ".join(map(str, np.unique(links)))
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,11 @@ class ClosWords:
     def line(self) -> str:
         """What one line between spines and leaves is; empty where none is drawn."""
         pod = self.structure.pods[0]
-        count = 1 if self.form == "links" else pod.leaves[0].up // max(1, len(pod.spines))
-        rate = rate_words(self.fabric.link_bandwidth_Bps)
-        return "" if self.form == "mesh" else f"{count} link{'s' if count > 1 else ''} of {rate}"
+        if self.form == "mesh":
+            return ""
+        number = "1" if self.form == "links" else links_words(pod.links)
+        rate = rate_words(self.fabric.link_rates_Bps[1])
+        return f"{number} link{'' if number == '1' else 's'} of {rate}"
 
     @property
     def subtitle(self) -> str:
@@ -160,7 +167,10 @@ class ClosWords:
     def _top(self) -> list[TierLabel]:
         structure, name, pods = self.structure, self.fabric.tier_names[2], self.structure.pods
         links = structure.core_links()
-        ports = f"{int(links.sum(axis=0).max()):,} of {self.fabric.radix:,} ports each"
+        ports = (
+            f"{int(links.sum(axis=0).max()) * self.fabric.link_ports[2]:,} of "
+            f"{self.fabric.radix:,} ports each"
+        )
         is_even = links.min() == links.max()
         words_up = f": each pod to each switch, x {links.max()}" if is_even else ", dealt in turn"
         tiles = _tiles(self.layout.cores[0].upper)
@@ -180,16 +190,16 @@ class ClosWords:
     def _spines(self) -> list[TierLabel]:
         fabric, pod = self.fabric, self.structure.panel_pods[0]
         low, name = fabric.tier_names[:2]
-        spine, leaf, spines = pod.spines[0], pod.leaves[0], len(pod.spines)
+        spine, spines = pod.spines[0], len(pod.spines)
         inside = "rail" if self.structure.has_rail_panels else "pod" if fabric.tiers == 3 else ""
         ports = f"{spine.down:,} of {fabric.radix:,} ports each"
-        words = f": every {low} to every {name}, x {leaf.up // spines}"
+        words = f": every {low} to every {name}, x {links_words(pod.links)}"
         if inside:
             both = f"{spine.down}\u00a0down, {spine.up}\u00a0up"
             ports = f"{spines:,} in a {inside}, {both if spine.up else ports}"
             words = f", within each {inside}"
         elif spines == 1:
-            words = f", {leaf.up} from each {low}"
+            words = f", {fabric.sizing.up} from each {low}"
         return [
             self._row(name, _tiles(self.layout.spines[0]), ports),
             self._row(f"links {name}", words, ratio=self._ratio(1)),
@@ -197,25 +207,29 @@ class ClosWords:
 
     def _leaves(self) -> list[TierLabel]:
         fabric, leaves = self.fabric, self.structure.pods[0].leaves
-        name, leaf, units = fabric.tier_names[0], leaves[0], fabric.sizing.units
-        ports = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
+        name, units, up = fabric.tier_names[0], fabric.sizing.units, leaves[0].up
+        down = span_words([leaf.down for pod in self.structure.pods for leaf in pod.leaves])
+        ports = f"{down} down, {up} up each" if up else f"{down} ports down"
         if fabric.rails > 1:
             ports = f"{fabric.rails} rails x {count_words(units, 0, 'unit')}; {ports}"
         elif fabric.tiers == 3:
             ports = f"{len(leaves)} in a pod, {ports}"
-        words = f", {leaf.down} to a {name}" if units * fabric.rails > 1 else ""
+        words = f", {down} to a {name}" if units * fabric.rails > 1 and not fabric.missing else ""
         tiles = _tiles(self.layout.leaves[0])
         return [self._row(name, tiles, ports), self._row(f"links {name}", words)]
 
     def _nodes(self) -> TierLabel:
         structure, fabric, head = self.structure, self.fabric, ""
         devices, units = fabric.devices_per_node, fabric.sizing.units
-        many, host = len(structure.nodes_of(0)), fabric.devices_per_host
-        words = f"{many} under a {fabric.tier_names[0]}" if units > 1 else ""
+        many = span_words([len(structure.nodes_of(unit * fabric.rails)) for unit in range(units)])
+        host, is_whole = fabric.devices_per_host, not fabric.missing
+        words = f"{many} under a {fabric.tier_names[0]}" if units > 1 and is_whole else ""
         if fabric.rails > 1:
-            words = f"{many} in a unit; a column is its rail"
+            words = (
+                f"{many} in a unit; a column is its rail" if is_whole else "a column is its rail"
+            )
         elif structure.unit_name == "rack":
-            head, words = count_words(units, 0, "rack"), f"of {many} nodes"
+            head, words = count_words(units, 0, "rack"), f"of {many} nodes" if is_whole else ""
         if devices >= MIN_DOMAIN:
             head = count_words(*self.counts["node"], "rack")
             words = f"{devices // host} hosts of {host} devices" if host else ""
@@ -226,13 +240,18 @@ class ClosWords:
         inside = f"{_INSIDE[fabric.interconnect]}, {rate}" if devices > 1 else ""
         return self._row("node", words, f"{parts} each", inside, head=head)
 
-    def _ratio(self, height: int) -> float:
-        """Oversubscription above a height of what is left: links below over links above."""
+    def _ratio(self, height: int) -> float | None:
+        """Oversubscription above a height of what is left: links below over links above.
+
+        None where nothing is left of either.
+        """
         names = self.fabric.tier_names
         below, gone = self.counts[f"links {names[height - 1]}"]
         here, lost = self.counts[f"links {names[height]}"]
-        stated = self.fabric.switch_tiers[height].oversubscription
-        return stated * (below / (below + gone)) * ((here + lost) / here)
+        stated = self.fabric.ratios[height - 1]
+        return (
+            stated * (below / (below + gone)) * ((here + lost) / here) if here and below else None
+        )
 
     def legend(self) -> list[Swatch]:
         """Return the entries of the legend."""

@@ -4,8 +4,6 @@ A group is as wide at its foot as the links of its nodes, at its head as its glo
 that have no room are tiles; what links the groups of a tile is counted with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -229,9 +227,11 @@ def _busy(fabric: Dragonfly, options: DrawOptions) -> npt.NDArray[np.float64]:
 def _title(fabric: Dragonfly) -> str:
     several = fabric.routers_per_group > 1
     local = "any two routers of a group one local link" if several else "each of one router"
-    if fabric.groups == 1:
-        return f"One group: {local.replace(' of a group', '')} apart"
-    return f"Any two of {fabric.groups:,} groups are one global link apart, {local}"
+    return (
+        f"One group: {local.replace(' of a group', '')} apart"
+        if fabric.groups == 1
+        else f"Any two of {fabric.groups:,} groups are one global link apart, {local}"
+    )
 
 
 def _subtitle(fabric: Dragonfly) -> str:

@@ -245,8 +245,9 @@ class _Rows:
     def words(self) -> tuple[str, str]:
         """Title and subtitle."""
         ranks = sum(rank > 0 for rank in self.edges)
-        title = f"{self.fabric.devices:,} devices joined by {len(self.fabric.links):,} direct links"
-        if any(element.role == "switch" for element in self.fabric.elements):
+        links = sum(link.count for link in self.fabric.links)
+        title = f"{self.fabric.devices:,} devices joined by {links:,} direct links"
+        if any(element.role != "device" for element in self.fabric.elements):
             tiers = f"in {ranks} {plural('rank', ranks)} above them" if ranks else "among them"
             devices = count_words(self.fabric.devices, 0, "device")
             title = f"{devices}, drawn, and what joins them {tiers}"
@@ -278,7 +279,9 @@ class _Rows:
                 is_tier = role == "switch" and what.startswith("tier ")
                 name = "switch" if is_tier else "NIC" if what == "nic" else what
                 in_nodes = role == "device" and nodes < self.fabric.devices
-                words: tuple[str, ...] = (f"in {nodes:,} nodes",) if in_nodes else ()
+                words: tuple[str, ...] = (
+                    (f"in {nodes:,} nodes",) if in_nodes else ("inside nodes",) if rank < 0 else ()
+                )
                 labels.append(
                     TierLabel(what, count, count_words(count, 0, name), words, top, bottom)
                 )
@@ -286,6 +289,8 @@ class _Rows:
                 if at == rank:
                     words = tuple(
                         f"{count_words(count, 0, 'link')} of {rate_words(rate)}"
+                        + ", assumed"
+                        * (what == "inside" and self.fabric.assumed_inside_Bps == rate)
                         for rate, count in sorted(rates.items())
                     )
                     labels.append(TierLabel(what, rates.total(), "", words, bottom, below))

@@ -5,8 +5,6 @@ keeps heads and ratios, from 640 on it says everything. Nothing is scaled: text 
 every width, and the drawing is laid out anew in what the frame leaves it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -147,9 +145,11 @@ def untitled(drawn: Drawn) -> Drawn:
 
 
 def _raised(mark: Mark, up: float) -> Mark:
-    if isinstance(mark, Line | Band):
-        return replace(mark, points=tuple((x, y - up) for x, y in mark.points))
-    return replace(mark, y=mark.y - up)
+    return (
+        replace(mark, points=tuple((x, y - up) for x, y in mark.points))
+        if isinstance(mark, Line | Band)
+        else replace(mark, y=mark.y - up)
+    )
 
 
 def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:

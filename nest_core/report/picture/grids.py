@@ -7,8 +7,6 @@ back elsewhere. On a plan, neighbours of one tensor group are joined by a bar, a
 from stage to stage is lit link by link, as it is routed: dimension by dimension.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

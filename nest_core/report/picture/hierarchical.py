@@ -4,8 +4,6 @@ Only what levels say is drawn: how many groups there are and what climbs out of 
 switches they are is not given, and said so. Groups that have no room are tiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +27,7 @@ from nest_core.report.picture.marks import (
     count_words,
     plural,
     rate_words,
+    span_words,
     text_width,
 )
 from nest_core.report.picture.plan import (
@@ -61,7 +60,7 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     row = row_of(full.groups[at], frame.start, frame.end, max_boxes=_MAX_COLUMNS)
     stages, paint = paint_of(options, full.devices, fabric.place_of())
     drawing = _Hierarchy(fabric, full, options, frame, row, paint)
-    marks, words = drawing.marks(stages), (_title(full), f"{fabric.devices:,} {_SUBTITLE}")
+    marks, words = drawing.marks(stages), (_title(fabric), f"{fabric.devices:,} {_SUBTITLE}")
     labels = drawing.labels(node_words(marks))
     is_deep, failed = len(fabric.tiers) > 2, Swatch("box", "device gone", "crossed: failed")
     legend = [
@@ -172,7 +171,10 @@ class _Hierarchy:
         name, columns = self.fabric.tiers[level].name, self._columns_of(level)
         counts = np.bincount(columns, minlength=len(self.row.counts))
         numbers = BoxRow(tuple(counts.tolist()), (), 0.0, 0.0)
-        return tuple(numbers.key(name, column) for column in range(len(counts)))
+        return tuple(
+            numbers.key(name, column, self.fabric.tiers[level].names)
+            for column in range(len(counts))
+        )
 
     def _edges(self) -> dict[str, tuple[float, float]]:
         """Edges of the switches of every level above the nodes, of its links, and of the nodes."""
@@ -248,7 +250,8 @@ class _Hierarchy:
             ]
             if marks := stages.brackets(spans, name, y - 14.5):
                 return marks
-        texts = [row.key(name, at) for at in range(len(row.counts))]
+        given = self.fabric.tiers[self.top - 1].names
+        texts = [row.key(name, at, given) for at in range(len(row.counts))]
         if text_width(texts[-1], TEXT) * 1.1 + 6 > row.pitch:
             texts = [text.split()[-1] for text in texts]
         if max(text_width(text, TEXT) for text in texts) * 1.1 + 4 > row.pitch:
@@ -310,7 +313,10 @@ class _Hierarchy:
         top, bottom = self.columns.edges["nodes"]
         middle = (top + bottom) / 2
         gone, lost = self.full.groups[0] - present, self.full.devices - self.fabric.devices
-        rate = f"{rate_words(inner.link_bandwidth_Bps)} per device inside"
+        rate = (
+            f"{rate_words(inner.link_bandwidth_Bps)} per device inside"
+            f"{', assumed' if self.fabric.assumed_inside_Bps else ''}"
+        )
         words = (_size(inner, "device"), *([nodes] if nodes else []))
         head = count_words(present, gone, inner.name)
         devices = count_words(self.fabric.devices, lost, "device")
@@ -323,24 +329,20 @@ class _Hierarchy:
 def _size(tier: Tier, name: str) -> str:
     """Say how many parts a group of a level has."""
     sizes = tier.group_sizes or (tier.group_size,)
-    low, high = min(sizes), max(sizes)
-    return (
-        f"of {low:,} {plural(name, low)}"
-        if low == high
-        else f"of {low:,} to {high:,} {plural(name, high)}"
-    )
+    return f"of {span_words(sizes)} {plural(name, max(sizes))}"
 
 
-def _title(full: Hierarchical) -> str:
-    tiers = full.tiers
+def _title(fabric: Hierarchical) -> str:
+    tiers = fabric.tiers
+    shares = [_shares(fabric, level) for level in range(len(tiers))]
     rates = [
-        rate_words(float(full.capacity_Bps(level).sum()) / full.devices)
-        for level in range(len(tiers))
+        f"{'' if np.ptp(share) <= _SAME * share.max() else 'at least '}{rate_words(share.min())}"
+        for share in shares
     ]
     worst = max(range(len(tiers)), key=lambda level: tiers[level].oversubscription)
     if worst and tiers[worst].oversubscription > _OVER:
         between_groups = f"between {plural(tiers[worst - 1].name, 2)}"
-        of = f" of its {rates[1]}" if worst > 1 else ""
+        of = f" of its {rate_words(shares[1].max())}" if worst > 1 else ""
         ratio = format_ratio(tiers[worst].oversubscription)
         return f"{ratio} {between_groups}: a device keeps {rates[worst]}{of} there"
     parts = [f"{rates[0]} in its {tiers[0].name}"]
@@ -350,3 +352,10 @@ def _title(full: Hierarchical) -> str:
         if level == 1 or rates[level] != rates[level - 1]
     ]
     return f"A device has {', '.join(parts)}"
+
+
+def _shares(fabric: Hierarchical, level: int) -> FloatArray:
+    """Return what a device of every group has into a level where all send, bytes/s."""
+    children = fabric.group_of(level - 1) if level else np.arange(fabric.devices)
+    members = np.bincount(children, minlength=fabric.groups[level - 1] if level else 0)
+    return np.asarray(fabric.capacity_Bps(level)[members > 0] / members[members > 0])

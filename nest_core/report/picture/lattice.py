@@ -5,8 +5,6 @@ of all sizes where there is one near, and 4 first where the fabric is made of cu
 A block at the end of an axis may be smaller.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

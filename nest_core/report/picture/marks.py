@@ -14,9 +14,7 @@ as Adobe publishes them (Core 14 AFM); the app's own family is narrower, so what
 fits there.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,6 +39,7 @@ __all__ = [
     "plural",
     "rate_words",
     "rectangle",
+    "span_words",
     "text_width",
     "wrapped",
 ]
@@ -396,6 +395,17 @@ def count_words(count: int, gone: int, name: str) -> str:
     """
     total = count + gone
     return f"{count:,}{f' of {total:,}' if gone else ''} {plural(name, total)}"
+
+
+def span_words(counts: Sequence[int]) -> str:
+    """Return the fewest and the most, once where they are the same.
+
+    Examples
+    --------
+    >>> span_words([4, 4]), span_words([3, 4])
+    ('4', '3 to 4')
+    """
+    return " to ".join(dict.fromkeys(f"{count:,}" for count in (min(counts), max(counts))))
 
 
 def rate_words(bytes_per_second: float) -> str:

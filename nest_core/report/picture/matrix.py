@@ -8,11 +8,10 @@ for every cell the classes of links that its traffic crosses: those of its level
 their keys, links by the class of the bill that they belong to.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +28,17 @@ from nest_core.planner.baselines.cost_matrices import (
 from nest_core.report.picture.aggregate import spread
 from nest_core.report.picture.frame import TEXT
 from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words, wrapped
+from nest_core.report.picture.svg import to_svg
 
-__all__ = ["Pointing", "cell_key", "crossed", "lights", "matrix_picture", "pointing"]
+__all__ = [
+    "Pointing",
+    "cell_key",
+    "crossed",
+    "lights",
+    "matrix_picture",
+    "pointed_picture",
+    "pointing",
+]
 
 
 _SHADES = 4
@@ -150,7 +158,7 @@ def matrix_picture(
         inset = 1.0 if is_chosen else 0.0  # of the outline
         place = _LABEL + column * _COLUMN + inset, y - _CELL / 2 + inset
         marks.append(Box(key, look, *place, _COLUMN - 4 - 2 * inset, _CELL - 2 * inset))
-        ink, at = "cell-text bold" if is_chosen else "cell-text", (_middle(column), y + 5)
+        ink, at = "bold" if is_chosen else "", (_middle(column), y + 5)
         marks.append(Words(_digits(seconds), ink, *at, _VALUE, "middle", key))
     marks += [
         Words("–", "soft", _middle(column), rows[row] + 5, _VALUE, "middle")
@@ -224,6 +232,22 @@ class Pointing:
     tips: dict[str, tuple[str, ...]]
     lights: dict[str, tuple[str, ...]]
     table: tuple[tuple[str, ...], ...]
+
+
+def pointed_picture(drawn: Drawn, matrix: Drawn | None, pointed: Pointing) -> dict[str, Any]:
+    """Return what a browser is told of a picture, its matrix, and what pointing at them says."""
+    return {
+        "title": drawn.title,
+        "subtitle": drawn.subtitle,
+        "svg": to_svg(drawn),
+        "finding": matrix.title if matrix else "",
+        "reading": matrix.subtitle if matrix else "",
+        "matrix": to_svg(matrix) if matrix else "",
+        "tips": pointed.tips,
+        "lights": pointed.lights,
+        "said": pointed.table,
+        "width": drawn.width,
+    }
 
 
 def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = None) -> Pointing:

@@ -4,8 +4,6 @@ What a kind looks like is a function: one module per kind and one line below. Co
 the inventory; positions follow from the kind's structure and from the width alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

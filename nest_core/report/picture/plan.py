@@ -390,9 +390,11 @@ def lit(key: str, points: tuple[Point, ...], ends: tuple[str, ...]) -> list[Mark
 
 def load_look(share: float, busiest: float) -> str:
     """Return the step of the load ramp of a busy share, the busiest link being the last one."""
-    if busiest <= 0 or share <= 0:
-        return "load-0"
-    return f"load-{min(_LOAD_STEPS - 1, 1 + int((_LOAD_STEPS - 1) * share / busiest * 0.999))}"
+    return (
+        "load-0"
+        if busiest <= 0 or share <= 0
+        else f"load-{min(_LOAD_STEPS - 1, 1 + int((_LOAD_STEPS - 1) * share / busiest * 0.999))}"
+    )
 
 
 def tier_busy(loads: Loads, level: int) -> npt.NDArray[np.float64]:

@@ -5,8 +5,6 @@ is all switches of a level in it, as wide at its foot as what comes in, at its h
 out, so that an oversubscribed level is a funnel and a generous one a flare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -303,8 +301,7 @@ class NodeBoxes:
             if devices:
                 name = f"device {devices[0]}" if len(devices) == 1 else f"rails {on_rails} of {key}"
                 place = (start, area[1] + 0.1 * area[3], width, 0.8 * area[3])
-                stands = (("device", len(devices)),)
-                box = Box(name, self.paint(devices), *place, key, stands)
+                box = Box(name, self.paint(devices), *place, key, (("device", len(devices)),))
                 marks.append(box)
         return [*marks, *(_failed(box, lost) if lost else [])]
 

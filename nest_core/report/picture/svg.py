@@ -11,13 +11,12 @@ seventh and eighth rail. Stages are ordered, so their colours are a ramp of one 
 contrast of at least 4.5 : 1 on what it stands on.
 """
 
-from __future__ import annotations
-
 import zlib
 from html import escape
 from itertools import groupby
 from typing import Literal
 
+from nest_core.report.documents import DESIGN_COLOURS
 from nest_core.report.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words
 
 __all__ = [
@@ -135,8 +134,9 @@ _STAGES = ((46, 27, 87), (84, 53, 140), (123, 85, 184), (164, 132, 216), (188, 1
 _STAGES_DARK = ((96, 70, 170), (122, 92, 196), (152, 122, 216), (184, 160, 234), (222, 208, 248))
 _LOADS = ("#C9CFD6", "#E3D9BD", "#EFC877", "#E69F00", "#DD7F00", "#D55E00")
 
-TINTS = ("#fdf4e3", "#fae5bb", "#f5d38c", "#edbd57", "#E69F00")
-"""Cells of the cost matrix, from the fewest seconds to the most; dark ink stands on each."""
+_TINTS = ("#fdf4e3", "#fae5bb", "#f5d38c", "#edbd57", "#E69F00")
+_TINTS_DARK = ("#27231c", "#3e3215", "#554112", "#6e520f", "#88620c")
+# Cells of the cost matrix, from the fewest seconds to the most: tints of the page.
 
 
 def _stage(number: int, ramp: tuple[tuple[int, int, int], ...]) -> str:
@@ -174,6 +174,7 @@ _LIGHT = {
     "rail-6": RAILS[6],
     "rail-7": RAILS[7],
     **{f"stage-{number}": _stage(number, _STAGES) for number in range(STAGE_STEPS)},
+    **{f"tint-{number}": tint for number, tint in enumerate(_TINTS)},
 }
 _DARK = {
     "bg": "#14171a",
@@ -200,6 +201,7 @@ _DARK = {
     "rail-6": "#B07B45",
     "rail-7": "#E4E7EA",
     **{f"stage-{number}": _stage(number, _STAGES_DARK) for number in range(STAGE_STEPS)},
+    **{f"tint-{number}": tint for number, tint in enumerate(_TINTS_DARK)},
 }
 
 _RULES: dict[str, str] = {
@@ -230,12 +232,15 @@ _RULES: dict[str, str] = {
     ".axis": "stroke:var(--fabric-line)",
     ".dotted": "stroke:var(--fabric-line);stroke-dasharray:2 4",
     ".chart": "fill:none;stroke:var(--fabric-ink2);stroke-linejoin:round",
-    ".chart.rival": "stroke:var(--fabric-ink)",
-    ".chart.ours": "stroke:var(--fabric-accent)",
     ".interval": "fill:var(--fabric-edge);opacity:.35",
     ".limit": "stroke:var(--fabric-bad)",
     ".span": "fill:var(--fabric-bad);opacity:.45",
     ".worse": "fill:var(--fabric-bad);opacity:.09",
+    **{
+        f"{part}.design-{place}": f"{what}:{colour}"
+        for place, colour in enumerate(DESIGN_COLOURS)
+        for part, what in (("", "fill"), (".chart", "fill:none;stroke"))
+    },
     ".bar.good": "fill:var(--fabric-accent)",
     ".bar.bad": "fill:var(--fabric-bad)",
     ".bar.plain": "fill:var(--fabric-bill-nodes)",
@@ -252,12 +257,11 @@ _RULES: dict[str, str] = {
     ".accent text": "fill:var(--fabric-accent)",
     ".cell": "stroke:none",
     ".own": "stroke:var(--fabric-ink);stroke-width:2",
-    ".cell-text text": "fill:#1b1f24",
     ".hatch-mesh rect": "fill:var(--fabric-bg)",
     ".hatch-mesh path": "fill:none;stroke:var(--fabric-edge);stroke-width:.8;opacity:.75",
     ".hatch-mixed rect": "fill:var(--fabric-bg)",
     ".hatch-mixed path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
-    **{f".tint-{number}": f"fill:{tint}" for number, tint in enumerate(TINTS)},
+    **{f".tint-{number}": f"fill:var(--fabric-tint-{number})" for number in range(len(_TINTS))},
     **{
         f".axis-{axis}{part}": f"{what}:{colour}"
         for axis, colour in enumerate((RAILS[0], RAILS[2], RAILS[3]))

@@ -7,8 +7,6 @@ dashed and crossed, its links are dashed, and both stand for what is gone. Links
 line per pair, or as one hatched area that is said; failed ones lie on top.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +56,7 @@ class DrawnSwitch:
     name : str
         Of its tier; with the number, its key.
     number, down, up : int
-        Links below and above if nothing had failed.
+        Ports with links below and above if nothing had failed; a faster link has several.
     gone : bool
     look : str
         What it wears beside ``switch``.
@@ -293,8 +291,7 @@ class Mesh:
     def form(self) -> str:
         """Whether there is a line for every link or pair, or one hatched area."""
         top, bottom = self.edges
-        pairs = int((self.total > 0).sum())
-        limits = int(self.total.sum()) * self.meshes, pairs * self.meshes
+        limits = int(self.total.sum()) * self.meshes, int((self.total > 0).sum()) * self.meshes
         return mesh_form(*limits, self.unit, bottom - top)
 
     def marks(self) -> list[Mark]:

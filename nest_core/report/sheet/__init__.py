@@ -1,6 +1,5 @@
 """Decision sheets: designs weighed against each other, on one printed page."""
 
-from nest_core.report.sheet.sheet import decision_sheet
-from nest_core.report.sheet.weighing import Weighing, weigh
+from nest_core.report.sheet.sheet import decision_sheet, question_of
 
-__all__ = ["Weighing", "decision_sheet", "weigh"]
+__all__ = ["decision_sheet", "question_of"]

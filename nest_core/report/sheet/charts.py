@@ -3,31 +3,37 @@
 Bars have one row per design, in one order, from zero. Of a ratio of two speeds what both share
 cancels (`nest_core.studies.uncertainty.paired_sd`): where its interval holds zero, the row says
 "tie". Dearness along the accelerator's price and by assumption reads zero as "as dear as the
-choice": above or right of it the choice is the cheaper one. All are drawn by the same marks and
+best": above or right of it the best one costs less. All are drawn by the same marks and
 style sheet as fabrics (`nest_core.report.picture`), so that one string serves the page, the sheet
 and print.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from nest_core.documents.units import format_money, percent, signed_percent
+from nest_core.documents import (
+    Claim,
+    Fact,
+    agreeing,
+    capital,
+    does,
+    format_money,
+    joined,
+    percent,
+    signed_percent,
+    three_digits,
+    truncated,
+)
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.documents import DESIGN_COLOURS
 from nest_core.report.picture.aggregate import spread
 from nest_core.report.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words, text_width
 from nest_core.report.scale import Scale
-from nest_core.report.sheet.weighing import (
-    DearnessCurve,
-    Moved,
-    Weighing,
-    curves,
-    moved,
-    paired_difference,
-)
+from nest_core.report.sheet.dearness import DearnessCurve, Moved, curves, moved
+from nest_core.report.sheet.words import difference_words, magnitude
 from nest_core.studies.break_evens import BreakEven
+from nest_core.studies.decision import Decision, unpriced
 from nest_core.studies.whole_bill import WholeBill
 
 __all__ = [
@@ -39,6 +45,7 @@ __all__ = [
     "parts_of_bill",
     "percent_ticks",
     "sensitivity_chart",
+    "short",
     "throughput_chart",
     "vertical_grid",
     "vertical_line",
@@ -51,10 +58,20 @@ _BARS = 5
 _FAR = 0.15
 """From so much dearer on a design is named at the edge, with its figure."""
 _LINE_PX = 14.0
+_LONGEST = 14
+_NAMED = 2
+"""Designs that a title names."""
+_DARK = ("design-0", "design-2", "design-5")
+"""Looks on which words are white."""
 SMALL = 12.0
 """Size of type."""
 
 Ends = tuple[float, float]
+
+
+def short(name: str) -> str:
+    """Return a design's name as far as a chart has room for it."""
+    return truncated(name, _LONGEST)
 
 
 def vertical_line(look: str, x: float, ends: Ends, width: float = 1.0) -> Line:
@@ -92,31 +109,27 @@ class _Axes(NamedTuple):
         return self.x(usd), self.y(dearer)
 
 
-def curve_chart(weighing: Weighing, width: float = 340.0, height: float = 200.0) -> Drawn:
+def curve_chart(decision: Decision, width: float = 340.0, height: float = 200.0) -> Drawn:
     """Return how much dearer than the choice a token is, along the accelerator's price."""
-    lines, choice, rival = curves(weighing), weighing.choice.name, weighing.rival
-    edge = weighing.device_edge
-    if edge is not None and edge.value is None:
-        edge = None
-    title = (
-        f"{choice} stands alone"
-        if rival is None
-        else f"{choice} or {rival.name}: no price of an accelerator decides"
-        if edge is None
-        else f"{edge.winner} is the cheaper one over {format_money(edge.value or 0.0)}"
-    )
-    subtitle = f"Whole bill per token against {choice}"
+    lines, best, rival = curves(decision), decision.best.name, decision.rival
+    edge = decision.break_even("device_usd")
+    title = joined((difference_words(decision, bill) for bill in decision.bills[1:][:_NAMED]), ", ")
+    if decision.device_usd is not None:
+        title = joined([title, f"at {format_money(decision.device_usd.typical)} an accelerator"])
+    subtitle = f"{capital(decision.figure)} against {best}; grey: paired interval, a tie at zero"
     if not lines:
         return Drawn(title, subtitle, width, height, ())
     low, high = _ends(lines)
     names = [
-        line.name if low <= line.dearer[-1] <= high else f"{line.name} +00 %" for line in lines
+        short(line.name) + ("" if low <= line.dearer[-1] <= high else " +00 %") for line in lines
     ]
-    right = width - 12 - _WIDER * max(text_width(n, SMALL, bold=True) for n in (choice, *names))
+    right = (
+        width - 12 - _WIDER * max(text_width(n, SMALL, bold=True) for n in [*names, short(best)])
+    )
     bottom = height - 40
     axes = _Axes(Scale(0.0, lines[0].usd[-1], 52, right), Scale(low, high, bottom, 12))
     marks = _grid(axes)
-    price = weighing.device_usd.typical if weighing.device_usd else math.inf
+    price = decision.device_usd.typical if decision.device_usd else math.inf
     if price <= axes.x.high:
         marks += [
             vertical_line("dotted", axes.x(price), (axes.y.end, bottom), 1.2),
@@ -127,17 +140,24 @@ def curve_chart(weighing: Weighing, width: float = 340.0, height: float = 200.0)
             upper = [axes.at(*point) for point in zip(line.usd, line.low, strict=True)]
             lower = [axes.at(*point) for point in zip(line.usd, line.high, strict=True)]
             marks.append(Band("", "interval", (*upper, *reversed(lower))))
-    marks.append(Line("", "chart ours", (axes.at(0, 0.0), axes.at(axes.x.high, 0.0)), 2.0))
+    marks.append(
+        Line("", _look(decision, best, "chart"), (axes.at(0, 0.0), axes.at(axes.x.high, 0.0)), 2.0)
+    )
     for line in lines:
         points = zip(line.usd, line.dearer, strict=True)
         inside = tuple(axes.at(x, y) for x, y in points if axes.y.holds(y))
         if len(inside) > 1:
-            is_rival = rival is not None and line.name == rival.name
-            look, thick = ("chart rival", 2.0) if is_rival else ("chart", 1.4)
-            marks.append(Line("", look, inside, thick))
+            marks.append(
+                Line(
+                    "",
+                    _look(decision, line.name, "chart"),
+                    inside,
+                    2.0 if rival is not None and line.name == rival.name else 1.4,
+                )
+            )
     middle = (52 + right) / 2
     marks += [
-        *_names(axes, lines, choice),
+        *_names(axes, lines, best),
         *_edge_marks(axes, edge),
         Words("accelerator with its server share, k$", "soft", middle, height - 4, anchor="middle"),
     ]
@@ -171,14 +191,14 @@ def _grid(axes: _Axes) -> list[Mark]:
     ]
 
 
-def _names(axes: _Axes, lines: Sequence[DearnessCurve], choice: str) -> list[Mark]:
+def _names(axes: _Axes, lines: Sequence[DearnessCurve], best: str) -> list[Mark]:
     """Return every line's name at its right end, none upon another."""
     ends = [
-        (axes.y(0.0), choice, "accent bold"),
+        (axes.y(0.0), short(best), "bold"),
         *(
             (
                 axes.y(last),
-                line.name + ("" if axes.y.holds(last) else f" {signed_percent(last, 0)}"),
+                short(line.name) + ("" if axes.y.holds(last) else f" {signed_percent(last, 0)}"),
                 "bold",
             )
             for line in lines
@@ -186,9 +206,9 @@ def _names(axes: _Axes, lines: Sequence[DearnessCurve], choice: str) -> list[Mar
         ),
     ]
     ends.sort(key=lambda end: end[0])
-    room = [_LINE_PX] * len(ends)
-    bottom = axes.y.start + 4 + _LINE_PX
-    places = spread([y + 4 for y, _, _ in ends], room, axes.y.end, bottom)
+    places = spread(
+        [y + 4 for y, _, _ in ends], [_LINE_PX] * len(ends), axes.y.end, axes.y.start + 4 + _LINE_PX
+    )
     return [
         Words(name, look, axes.x.end + 6, y)
         for (_, name, look), y in zip(ends, places, strict=True)
@@ -204,19 +224,22 @@ def _edge_marks(axes: _Axes, edge: BreakEven | None) -> list[Mark]:
     if edge.low or edge.high:
         low, high = axes.x(edge.low or 0.0), axes.x(edge.high or axes.x.high)
         marks.append(Box("", "span", low, bottom - 2, max(high - low, 1.0), 4))
-    text = f"{edge.winner} over {format_money(edge.value)}"
+    text = f"level at {format_money(edge.value)}"
     if x + 6 + text_width(text, SMALL, bold=True) < axes.x.end:
         return [*marks, Words(text, "alarm", x + 6, bottom - 7)]
     return [*marks, Words(text, "alarm", x - 6, bottom - 7, anchor="end")]
 
 
-def sensitivity_chart(weighing: Weighing, width: float = 340.0) -> Drawn:
+def sensitivity_chart(decision: Decision, width: float = 340.0) -> Drawn:
     """Return how much dearer the rival is while one assumption moves at a time."""
-    present, every = moved(weighing)
-    rival = weighing.rival.name if weighing.rival else ""
-    title, rows = _breaks(weighing, every), every[:_BARS]
-    if not rows:
-        return Drawn(title, "", width, 0.0, ())
+    every, rival = moved(decision), decision.rival
+    rows = every[:_BARS]
+    changes = [claim for row in rows for claim in row.changes]
+    stays = (Fact("stays", (decision.best.name,), row.name) for row in rows)
+    title = changes[0] if changes else Claim("No assumption drawn here changes the choice", *stays)
+    if not rows or rival is None:
+        return Drawn("", "", width, 0.0, ())
+    present, tie = decision.dearer(rival), decision.width(rival)
     start, top, row_height = 142.0, 6.0, 27.0
     ends = (top - 4, top + row_height * len(rows))
     values = [value for row in rows for value in row.ends] + [0.0, present]
@@ -224,9 +247,11 @@ def sensitivity_chart(weighing: Weighing, width: float = 340.0) -> Drawn:
     room = (high - low or 0.01) * 0.08
     x = Scale(low - room, high + room, start, width - 8)
     foot = ends[1] + 32
-    worse = Box("", "worse", start, ends[0], x(0.0) - start, ends[1] - ends[0])
+    tied = [min(max(end, x.low), x.high) for end in (math.expm1(-tie), math.expm1(tie))]
+    worse = Box("", "worse", start, ends[0], x(tied[0]) - start, ends[1] - ends[0])
     marks = (
-        *([worse] if x.low < 0 else []),
+        *([worse] if x.low < tied[0] else []),
+        Box("", "interval", x(tied[0]), ends[0], x(tied[1]) - x(tied[0]), ends[1] - ends[0]),
         *vertical_grid(x, ends, percent_ticks(x)),
         *(
             mark
@@ -235,18 +260,24 @@ def sensitivity_chart(weighing: Weighing, width: float = 340.0) -> Drawn:
         ),
         vertical_line("axis", x(0.0), ends, 1.6),
         vertical_line("bracket", x(present), ends, 1.6),
-        *([Words(f"{rival} wins", "alarm", start, foot)] if x.low < 0 < x.high else []),
-        Words(f"{weighing.choice.name} wins", "bold", width, foot, anchor="end"),
+        Words(f"{does(short(rival.name), 'costs')} less", "alarm", start, foot),
+        Words(
+            f"{does(short(decision.best.name), 'costs')} less",
+            "bold",
+            width,
+            foot + 15,
+            anchor="end",
+        ),
     )
-    subtitle = f"How much dearer {rival} is per token, by one assumption"
-    return Drawn(title, subtitle, width, foot + 6, marks)
+    subtitle = f"How much more {does(rival.name, 'costs')}, by one assumption; grey: a tie"
+    return Drawn(title, subtitle, width, foot + 21, marks)
 
 
 def _bar(row: Moved, y: float, scale: Scale) -> list[Mark]:
     low, high = sorted(row.ends)
     sides = (low, min(high, 0.0), "bar bad"), (max(low, 0.0), high, "bar good")
     return [
-        Words(row.name, "", 0, y + 11),
+        Words(truncated(row.name, 22), "", 0, y + 11),
         Words(row.span, "soft", 0, y + 24),
         *(
             Box("", look, scale(first), y + 8, max(scale(last) - scale(first), 1.5), 12)
@@ -254,18 +285,6 @@ def _bar(row: Moved, y: float, scale: Scale) -> list[Mark]:
             if last > first or (low == high and look.endswith("good") == (low >= 0))
         ),
     ]
-
-
-def _breaks(weighing: Weighing, rows: Sequence[Moved]) -> str:
-    if not rows:
-        return "Nothing stands beside it"
-    hours = weighing.hours_edge
-    broken = [row for row in rows if min(row.ends) < 0]
-    if not broken:
-        return "No single assumption turns it"
-    if hours and hours.value and hours.winner == weighing.choice.name:
-        return f"Breaks if it trains this model under {100 * hours.value:.2g} % of its hours"
-    return f"Turns on {broken[0].name}: {broken[0].span}"
 
 
 _ROW = 54.0
@@ -286,16 +305,17 @@ PARTS: tuple[tuple[str, str], ...] = (
 """Parts of a bill as the bars stack them, and how each is painted."""
 
 
-def throughput_chart(weighing: Weighing, bills: Sequence[WholeBill], width: float = 568.0) -> Drawn:
+def throughput_chart(decision: Decision, width: float = 568.0) -> Drawn:
     """Return bars with intervals, each alone; beside them the difference to the choice.
 
     Parameters
     ----------
-    weighing : Weighing
+    decision : Weighing
     bills : sequence of WholeBill
         Those that have a plan, in the order of the rows.
     width : float
     """
+    bills = decision.bills
     start, ends = _name_width(bills), (_TOP, _TOP + _ROW * len(bills))
     split = start + 0.56 * (width - start)
     rates = [bill.tokens_per_s or 0.0 for bill in bills]
@@ -312,27 +332,28 @@ def throughput_chart(weighing: Weighing, bills: Sequence[WholeBill], width: floa
         Words(unit, "soft", (start + split - 24) / 2, ends[1] + 34, anchor="middle"),
     ]
     for place, (bill, rate, span) in enumerate(zip(bills, rates, spans, strict=True)):
-        top, look = _bar_top(place), "ours" if bill is weighing.choice else "plain"
-        bar_look = "bar good" if look == "ours" else "bar plain"
-        middle, text = top + _BAR / 2, f"{rate / scale:.3g} {unit[0]}"
+        top, look = _bar_top(place), _look(decision, bill.name)
+        middle, text = top + _BAR / 2, f"{three_digits(rate / scale)} {unit[0]}"
         marks += [
-            Box("", bar_look, start, top, max(x(rate) - start, 1.0), _BAR),
-            _name(bill, weighing, top),
-            Words(text, f"on-{look}", start + 8, top + 19),
+            Box("", look, start, top, max(x(rate) - start, 1.0), _BAR),
+            *_name(bill, decision, top),
+            Words(text, "inverse" if look in _DARK else "on-plain", start + 8, top + 19),
             Line("", "bracket", ((x(span[0]), middle), (x(span[1]), middle)), 1.4),
             *(vertical_line("bracket", x(end), (middle - 6, middle + 6), 1.4) for end in span),
         ]
-    marks += _paired(weighing, bills, (split + 20, width - 28), ends)
-    subtitle = f"Best plan of each, {SHARE:.0%} intervals; what both runs share cancels in the pair"
-    return Drawn(_speed_title(weighing, bills), subtitle, width, ends[1] + 40, tuple(marks))
+    marks += _paired(decision, (split + 20, width - 28), ends)
+    subtitle = (
+        f"Best plan of each, {percent(SHARE)} intervals; what both runs share cancels in the pair"
+    )
+    return Drawn(_speed_title(decision), subtitle, width, ends[1] + 40, tuple(marks))
 
 
-def _paired(weighing: Weighing, bills: Sequence[WholeBill], across: Ends, ends: Ends) -> list[Mark]:
-    choice = weighing.choice
+def _paired(decision: Decision, across: Ends, ends: Ends) -> list[Mark]:
+    best = decision.best
     rows = {
-        place: paired_difference(choice, bill)
-        for place, bill in enumerate(bills)
-        if bill is not choice
+        place: (difference.value, difference.low, difference.high)
+        for place, bill in enumerate(decision.bills)
+        if (difference := decision.difference(bill, "tokens_per_s")) is not None
     }
     values = [value for row in rows.values() for value in row] + [0.0]
     room = 0.12 * ((max(values) - min(values)) or 0.02)
@@ -341,12 +362,12 @@ def _paired(weighing: Weighing, bills: Sequence[WholeBill], across: Ends, ends: 
     marks: list[Mark] = [
         Words("paired, run for run", "soft", across[0], 14),
         *vertical_grid(x, ends, lambda value: words(value) if value else ""),
-        vertical_line("chart ours", zero, ends, 2.0),
-        Words(choice.name, "accent bold", min(zero, across[1] + 8), ends[1] + 34, anchor="middle"),
+        vertical_line(_look(decision, best.name, "chart"), zero, ends, 2.0),
+        Words(short(best.name), "bold", min(zero, across[1] + 8), ends[1] + 34, anchor="middle"),
     ]
     for place, (value, low, high) in rows.items():
         y = _TOP + place * _ROW + _ROW / 2
-        text = "tie" if low < 0 < high else signed_percent(value)
+        text = "tie" if low < high and low <= 0 <= high else signed_percent(value)
         span = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
         half = text_width(span, SMALL) / 2
         at = min(max(x(value), across[0] - 20 + half), across[1] + 28 - half)
@@ -360,19 +381,21 @@ def _paired(weighing: Weighing, bills: Sequence[WholeBill], across: Ends, ends: 
     return marks
 
 
-def _speed_title(weighing: Weighing, bills: Sequence[WholeBill]) -> str:
-    choice = weighing.choice
-    parts = []
-    for bill in (bill for bill in bills if bill is not choice):
-        value, low, high = paired_difference(choice, bill)
-        if low < 0 < high:
-            parts.append(f"{bill.name} ties with {choice.name}")
+def _speed_title(decision: Decision) -> Claim:
+    parts, best = [], decision.best.name
+    for bill in decision.bills[1:]:
+        difference = decision.difference(bill, "tokens_per_s")
+        if difference is None or difference.is_tie:
+            fact = Fact("ties", (best, bill.name), "tokens_per_s")
+            parts.append(Claim(f"{does(bill.name, 'ties')} with {best} in speed", fact))
         else:
-            way = "slower" if value < 0 else "faster"
-            parts.append(f"{bill.name} is {percent(abs(value))} {way}")
-    if len(parts) > 2:
-        parts = [*parts[:2], f"{len(parts) - 2} more below"]
-    return ", ".join(parts) or f"{choice.name} alone has a plan"
+            slower, value = difference.value < 0, difference.value
+            fact = Fact("less" if slower else "more", (bill.name, best), "tokens_per_s", value)
+            way = "slower" if slower else "faster"
+            parts.append(Claim(f"{does(bill.name, 'is')} {magnitude(value)} {way}", fact))
+    if len(parts) > _NAMED:
+        parts = [*parts[:_NAMED], Claim(f"{len(parts) - _NAMED} more below")]
+    return joined(parts, ", ") if parts else Claim(f"{best} alone {agreeing(best, 'has')} a plan")
 
 
 def parts_of_bill(bill: WholeBill) -> tuple[float, ...]:
@@ -387,13 +410,16 @@ def _part(part: str) -> str:
     if part.startswith("accelerators"):
         return "accelerators and servers"
     network, _, place = part.partition(", ")
-    if network == "network" and place:
-        return {"node": "NICs", "leaf": "leaf", "spine": "spine"}.get(place, "links")
-    return {"hall": "hall", "energy": "power"}.get(part, "other")
+    return (
+        {"node": "NICs", "leaf": "leaf", "spine": "spine"}.get(place, "links")
+        if network == "network" and place
+        else {"hall": "hall", "energy": "power"}.get(part, "other")
+    )
 
 
-def bill_chart(weighing: Weighing, bills: Sequence[WholeBill], width: float = 568.0) -> Drawn:
+def bill_chart(decision: Decision, width: float = 568.0) -> Drawn:
     """Return every design's whole bill as one stacked bar, its network and the sum beside it."""
+    bills = decision.bills
     start, ends = _name_width(bills), (_TOP, _TOP + _ROW * len(bills))
     right = width - 158.0
     parts = [parts_of_bill(bill) for bill in bills]
@@ -408,10 +434,10 @@ def bill_chart(weighing: Weighing, bills: Sequence[WholeBill], width: float = 56
         top, total = _bar_top(place), bill.owned.total_usd.typical / _MILLION
         network = bill.owned.network.price_usd.typical / _MILLION
         marks += [
-            _name(bill, weighing, top),
+            *_name(bill, decision, top),
             *_stack(x, row, top),
-            Words(f"{network:.3g}", "", width - 84, top + 19, anchor="end"),
-            Words(f"{total:.3g}", "bold", width, top + 19, anchor="end"),
+            Words(three_digits(network), "", width - 84, top + 19, anchor="end"),
+            Words(three_digits(total), "bold", width, top + 19, anchor="end"),
         ]
     foot = ends[1] + 58
     at = start  # what is billed anywhere, in rows as wide as the chart
@@ -424,7 +450,7 @@ def bill_chart(weighing: Weighing, bills: Sequence[WholeBill], width: float = 56
         marks += [Box("", look, at, foot - 10, 10, 10), Words(name, "soft", at + 14, foot)]
         at += need
     subtitle = f"Whole bill over {bills[0].owned.years:g} years, M$" if bills else ""
-    return Drawn(_bill_title(weighing), subtitle, width, foot + 6, tuple(marks))
+    return Drawn(_bill_title(decision), subtitle, width, foot + 6, tuple(marks))
 
 
 def _stack(x: Scale, row: Sequence[float], top: float) -> Iterator[Mark]:
@@ -433,32 +459,46 @@ def _stack(x: Scale, row: Sequence[float], top: float) -> Iterator[Mark]:
     for (_, look), usd in zip(PARTS, row, strict=True):
         if usd > 0:
             first, last = x(spent), x(spent + usd)
-            text, middle = f"{usd / _MILLION:.3g}", (first + last) / 2
+            text, middle = three_digits(usd / _MILLION), (first + last) / 2
             yield Box("", look, first, top, max(last - first - 1, 0.5), _BAR)
             if last - first > text_width(text, SMALL) + 10:
                 yield Words(text, "on-plain", middle, top + 19, anchor="middle")
             spent += usd
 
 
-def _bill_title(weighing: Weighing) -> str:
-    mine, other = weighing.choice, weighing.rival
-    usd = mine.owned.total_usd.typical
-    if other is None:
-        return f"{mine.name} costs {format_money(usd)}"
-    more = other.owned.total_usd.typical / usd - 1
-    if abs(more) < 5e-4:
-        return f"{other.name} and {mine.name} cost the same"
-    verb = "saves" if more < 0 else "adds"
-    return f"{other.name} {verb} {percent(abs(more))} of {mine.name}'s whole bill"
+def _bill_title(decision: Decision) -> Claim:
+    best, rival = decision.best, decision.rival
+    usd = best.owned.total_usd.typical
+    if rival is None:
+        return Claim(f"{does(best.name, 'costs')} {format_money(usd)}")
+    bill = decision.difference(rival, "total_usd")
+    if bill is None:
+        return Claim(f"Bills are not compared: {unpriced(decision.listed)}")
+    more = bill.value
+    if more == 0:
+        words = f"The bills of {rival.name} and {best.name} are the same"
+        return Claim(words, Fact("same", (rival.name, best.name)))
+    is_less, names = more < 0, (rival.name, best.name)
+    words = f"The bill of {rival.name} is {magnitude(more)} {'lower' if is_less else 'higher'}"
+    return Claim(words, Fact("less" if is_less else "more", names, "total_usd", more))
 
 
 def _bar_top(place: int) -> float:
     return _TOP + place * _ROW + (_ROW - _BAR) / 2
 
 
+def _look(decision: Decision, name: str, kind: str = "") -> str:
+    """Return the look of a design, whose colour is that of its place as listed."""
+    names = [bill.name for bill in decision.every]
+    return f"{kind} design-{names.index(name) % len(DESIGN_COLOURS)}".strip()
+
+
 def _name_width(bills: Sequence[WholeBill]) -> float:
-    return 12 + max((text_width(bill.name, SMALL, bold=True) for bill in bills), default=0.0)
+    return 26 + max((text_width(short(bill.name), SMALL, bold=True) for bill in bills), default=0.0)
 
 
-def _name(bill: WholeBill, weighing: Weighing, top: float) -> Words:
-    return Words(bill.name, "accent bold" if bill is weighing.choice else "bold", 0, top + 19)
+def _name(bill: WholeBill, decision: Decision, top: float) -> tuple[Mark, Mark]:
+    """Return a design's name beside its colour."""
+    return Box("", _look(decision, bill.name), 0, top + 9, 10, 10), Words(
+        short(bill.name), "bold", 14, top + 19
+    )

@@ -4,37 +4,56 @@ One HTML file with everything inside: it fetches nothing and runs nothing. ``@pa
 wants a PDF prints it. All figures come from `nest_core.studies.whole_bill`, as the command line
 prints them.
 
-The table of differences says what sets designs apart from the choice: a difference stands before
-its figure; inside the paired interval it is a tie (`nest_core.studies.break_evens`). Failures are
+All of it renders one `nest_core.studies.decision.Decision`. In the table a difference to the best
+design stands before its figure; where the paired interval holds zero it is a tie. Failures are
 shares of a design's own throughput.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
-from collections.abc import Callable, Iterable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from nest_core.calibration.acceptance.expected import MESSAGE_BYTES
-from nest_core.documents.units import GIB, NOTHING, humanise, percent, signed_percent, three_digits
+from nest_core.documents import (
+    GIB,
+    NOTHING,
+    Claim,
+    Fact,
+    InputError,
+    agreeing,
+    capital,
+    does,
+    humanise,
+    joined,
+    parsed_json,
+    percent,
+    signed,
+    signed_percent,
+    three_digits,
+)
+from nest_core.documents.schema import check_plain
 from nest_core.hardware.posterior import SHARE
-from nest_core.report.documents import html_document
+from nest_core.report.documents import font_faces, html_document
 from nest_core.report.picture import picture, to_svg
 from nest_core.report.sheet.charts import curve_chart, sensitivity_chart
-from nest_core.report.sheet.weighing import Weighing, paired_difference, weigh
 from nest_core.report.sheet.words import (
     acceptance_table,
     accepted_by,
     answer,
     firmer,
+    loss_words,
+    magnitude,
     prices_table,
     rests_on,
     subject,
     title,
 )
-from nest_core.studies.break_evens import ordered
-from nest_core.studies.whole_bill import WholeBill, typical
+from nest_core.studies.decision import FIGURES, Decision, Difference
+from nest_core.studies.solving import SwitchLoss
 
 __all__ = [
     "DesignDifference",
@@ -42,6 +61,7 @@ __all__ = [
     "differences",
     "differences_html",
     "differences_title",
+    "question_of",
 ]
 
 _PICTURE_PX = 298.0
@@ -49,9 +69,10 @@ _PICTURE_PX = 298.0
 _WIDE_FROM = 4
 """From so many designs on the table takes the whole width."""
 
-_SAME = 5e-4
+_AGAIN = "nest-studio compare decision-sheet.html --sheet FILE.html"
+"""A sheet is a question, too."""
 _BELOW_TABLE = (
-    f"Best plan on each fabric; throughput against the first in {SHARE:.0%} paired intervals"
+    f"Best plan on each fabric; differences to the first with {percent(SHARE)} paired intervals"
 )
 _FEW = 6
 """Prices on the first page where the table of designs takes its width."""
@@ -90,7 +111,9 @@ ul { margin: 2px 0; padding-left: 16px; }
 li { margin-bottom: 2px; break-inside: avoid; }
 .two li, .wide li { font-size: 11px; }
 footer { border-top: 1px solid var(--ink); margin-top: 8px; padding-top: 4px; font-size: 11px; }
-footer span:last-child, .nest-apart thead th, .wide .nest-apart th { white-space: nowrap; }
+footer span:last-child { white-space: nowrap; }
+.nest-apart :is(th, td) { overflow-wrap: anywhere; }
+.nest-apart thead th { min-width: 44px; }
 .sources { break-before: page; margin-top: 40px; }
 .sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 16px; }
 .sign div { border-top: 1px solid var(--ink2); padding-top: 4px; color: var(--ink2);
@@ -98,56 +121,78 @@ footer span:last-child, .nest-apart thead th, .wide .nest-apart th { white-space
 """
 
 
-def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
+def decision_sheet(
+    decision: Decision, at: datetime, *, again: str = "", question: Mapping[str, Any] | None = None
+) -> str:
     """Return the sheet's text.
 
     Parameters
     ----------
-    bills : sequence of WholeBill
-        Of all designs, as they were asked for.
-    again : str
-        The command that makes it again.
+    decision : Decision
     at : datetime
         When it is made.
+    again : str
+        The command that makes it again; empty where the sheet itself holds what was asked.
+    question : mapping, optional
+        Scenarios, prices and limits, as `question_of` reads them back.
+    """
+    bills = decision.bills
+    table = _section(
+        _table_title(decision),
+        _BELOW_TABLE,
+        differences_html(decision, differences(decision, full=True)),
+    )
+    words = "".join(
+        _section(name, "", _list(lines))
+        for name, lines in (
+            ("What it rests on", rests_on(decision)),
+            ("What would make it firmer", firmer(decision)),
+        )
+    )
+    words, fabric, is_wide = f"<div>{words}</div>", _fabric(decision), len(bills) >= _WIDE_FROM
+    sentences = [line for line in (*answer(decision), accepted_by(decision)) if line]
+    body = [
+        f"<h1>{html.escape(title(decision))}</h1>",
+        *(f"<p>{html.escape(line)}</p>" for line in sentences),
+        *([_two(fabric, words), _wide(table)] if is_wide else [_two(fabric, table)]),
+    ]
+    if decision.rival is not None and decision.goal == "tokens_per_usd":
+        charts = (curve_chart(decision, height=_CHART_PX), sensitivity_chart(decision))
+        drawn = [_section(c.title, c.subtitle, to_svg(c, "light")) for c in charts if c.marks]
+        body += [_two("", "".join(drawn))] if len(drawn) == 1 else [_two(*drawn)] if drawn else []
+    prices = _prices(decision, is_wide=is_wide)
+    text = "".join([*body, _wide(prices) if is_wide else _two(words, prices)])
+    number = hashlib.sha256(text.encode()).hexdigest()[:4]
+    page = (
+        f"<header><span><b>Decision sheet</b>{html.escape(subject(decision))}</span>"
+        f"<span>Nest Studio, {at.day} {at:%B %Y}, sheet {number}</span></header>\n{text}\n"
+        f"<footer><span>Again: {html.escape(again or _AGAIN)}</span>"
+        f"<span>price list {html.escape(decision.best.owned.prices)}</span></footer>"
+        '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
+        f"{_second_page(decision)}"
+    )
+    if question is not None:
+        page += f'<template id="question">{html.escape(json.dumps(question))}</template>\n'
+    return html_document(title(decision), font_faces() + _STYLE, page)
+
+
+def question_of(sheet: str) -> Any:
+    """Return what a sheet was asked.
 
     Raises
     ------
     InputError
-        If no design has a plan.
+        If it does not say so.
     """
-    weighing = weigh(bills)
-    bills = (weighing.choice, *weighing.others)
-    rows = differences(weighing, bills, full=True)
-    table = _section(_table_title(weighing), _BELOW_TABLE, differences_html(weighing, bills, rows))
-    words = "".join(
-        _section(name, "", _list(lines))
-        for name, lines in (
-            ("What it rests on", rests_on(weighing)),
-            ("What would make it firmer", firmer(weighing)),
-        )
-    )
-    words, fabric, is_wide = f"<div>{words}</div>", _fabric(weighing), len(bills) >= _WIDE_FROM
-    sentences = [line for line in (*answer(weighing), accepted_by(weighing)) if line]
-    body = [
-        f"<h1>{html.escape(title(weighing))}</h1>",
-        *(f"<p>{html.escape(line)}</p>" for line in sentences),
-        *([_two(fabric, words), _wide(table)] if is_wide else [_two(fabric, table)]),
-    ]
-    if weighing.rival is not None:
-        charts = (curve_chart(weighing, height=_CHART_PX), sensitivity_chart(weighing))
-        body.append(_two(*(_section(c.title, c.subtitle, to_svg(c, "light")) for c in charts)))
-    prices = _prices(weighing, is_wide=is_wide)
-    text = "".join([*body, _wide(prices) if is_wide else _two(words, prices)])
-    number = hashlib.sha256(text.encode()).hexdigest()[:4]
-    page = (
-        f"<header><span><b>Decision sheet</b>{html.escape(subject(weighing))}</span>"
-        f"<span>Nest Studio, {at.day} {at:%B %Y}, sheet {number}</span></header>\n{text}\n"
-        f"<footer><span>Again: {html.escape(again)}</span>"
-        f"<span>price list {html.escape(weighing.choice.owned.prices)}</span></footer>"
-        '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
-        f"{_second_page(weighing)}"
-    )
-    return html_document(title(weighing), _STYLE, page)
+    match = re.search(r'<template id="question">(.*?)</template>', sheet, re.S)
+    is_cut = sheet.startswith("<!doctype html>") and not sheet.rstrip().endswith("</html>")
+    if match is None or is_cut:
+        rule, remedy = "must be one that Compare saved", "run the command at the sheet's foot"
+        what = "one that was cut off before its end" if is_cut else "another document"
+        raise InputError("sheet", rule, what, remedy)
+    question = parsed_json(html.unescape(match[1]), "sheet", "save it again from Compare")
+    check_plain("sheet", question)
+    return question
 
 
 def _two(first: str, second: str) -> str:
@@ -163,8 +208,8 @@ def _section(name: str, subtitle: str, body: str) -> str:
     return f"<section><h2>{html.escape(name)}</h2>{below}{body}</section>"
 
 
-def _fabric(weighing: Weighing) -> str:
-    choice = weighing.choice
+def _fabric(decision: Decision) -> str:
+    choice = decision.best
     if choice.scenario is None or choice.report is None:
         return "<section></section>"
     fabric = choice.scenario.fabric
@@ -174,23 +219,31 @@ def _fabric(weighing: Weighing) -> str:
     return _section(name, drawn.title, to_svg(drawn, "light"))
 
 
-def _table_title(weighing: Weighing) -> str:
-    """Return what the rival saves, and loses."""
-    mine, other = weighing.choice, weighing.rival
-    if other is None or not mine.tokens_per_s or not other.tokens_per_s:
-        return f"{mine.name} in figures"
-    bill = other.owned.total_usd.typical / mine.owned.total_usd.typical - 1
-    work = other.tokens_per_s / mine.tokens_per_s - 1
-    speed = "as fast" if abs(work) < _SAME else _more(work)
-    return f"{other.name} costs {_more(bill)} and trains {speed}"
+def _table_title(decision: Decision) -> Claim:
+    """Return what the second saves, and loses."""
+    rival = decision.rival
+    bill = decision.difference(rival, "total_usd") if rival else None
+    speed = decision.difference(rival, "tokens_per_s") if rival else None
+    if rival is None or bill is None or speed is None:
+        return Claim(f"{decision.best.name} in figures")
+    names = rival.name, decision.best.name
+    facts = [Fact("less" if bill.value < 0 else "more", names, "total_usd", bill.value)]
+    words = f"{does(rival.name, 'costs')} {magnitude(bill.value)} {facts[0].relation} and "
+    if bill.value == 0:
+        facts, words = (
+            [Fact("same", names)],
+            f"{does(rival.name, 'costs')} the same and ",
+        )
+    if speed.is_tie:
+        facts.append(Fact("ties", (names[1], names[0]), "tokens_per_s"))
+        return Claim(f"{words}{agreeing(rival.name, 'ties')} in speed", *facts)
+    facts.append(Fact("less" if speed.value < 0 else "more", names, "tokens_per_s", speed.value))
+    verb = agreeing(rival.name, "trains")
+    return Claim(f"{words}{verb} {magnitude(speed.value)} {facts[1].relation}", *facts)
 
 
-def _more(share: float) -> str:
-    return f"{abs(100 * share):.2g} % {'more' if share > 0 else 'less'}"
-
-
-def _prices(weighing: Weighing, *, is_wide: bool) -> str:
-    owned = weighing.choice.owned
+def _prices(decision: Decision, *, is_wide: bool) -> str:
+    owned = decision.best.owned
     below, table = "Each of one", _rows(prices_table(owned, full=False))
     if is_wide:
         below += ", of what costs most"
@@ -201,16 +254,16 @@ def _prices(weighing: Weighing, *, is_wide: bool) -> str:
     return _section("Assumptions and prices", below, table)
 
 
-def _second_page(weighing: Weighing) -> str:
+def _second_page(decision: Decision) -> str:
     """Return sources of prices, and what the built fabric is held to."""
-    owned, name = weighing.choice.owned, weighing.choice.name
+    owned, name = decision.best.owned, decision.best.name
     sources = _section(
         f"Prices and their sources, {name}",
         "Typical (low to high); fibre by the rack layout",
         _rows(prices_table(owned, full=True)),
     )
-    caveats = (f"{bill.name}: {bill.caveat}" for bill in weighing.bills if bill.caveat)
-    rows = acceptance_table(weighing)
+    caveats = (f"{bill.name}: {bill.caveat}" for bill in decision.listed if bill.caveat)
+    rows = acceptance_table(decision)
     below = (
         f"Bus bandwidth that nccl-tests reach at least at {MESSAGE_BYTES / GIB:g} GiB (expected); "
         "nine healthy fabrics in ten reach each. nest-studio accept writes the commands and judges "
@@ -235,159 +288,164 @@ _MILLION = 1e6
 
 
 DesignDifference = tuple[str, tuple[tuple[str, str], ...]]
-"""A figure, and for every design what sets it apart (empty for the choice) and its value."""
+"""A figure, and for every design what sets it apart (empty for the best) and its value."""
 
 
-def differences(
-    weighing: Weighing, bills: Sequence[WholeBill], *, full: bool = False
-) -> tuple[DesignDifference, ...]:
-    """Return the rows of a table of designs that have a plan, in the order of ``bills``.
+def differences(decision: Decision, *, full: bool = False) -> tuple[DesignDifference, ...]:
+    """Return the rows of a table of designs, the best first.
 
     Parameters
     ----------
-    weighing : Weighing
-    bills : sequence of WholeBill
+    decision : Decision
     full : bool
         Whether with throughput, dollars, energy and failures of a year too, as on a sheet.
     """
-    choice = weighing.choice
-    tokens = choice.training.tokens if choice.training else 0.0
+    best = decision.best
 
     def row(
-        figure: str,
-        read: Callable[[WholeBill], float | None],
-        words: Callable[[float], str] = three_digits,
-        compared: Callable[[WholeBill, float, float], str] = lambda _, more, first: (
-            signed_percent(more / first) if first else ""
-        ),
-        ties: Sequence[str] = (),
+        title: str, figure: str, scale: float = 1.0, words: Callable[[float], str] = three_digits
     ) -> DesignDifference:
-        first = read(choice)
         cells = []
-        for bill in bills:
-            value, difference = read(bill), ""
-            if bill is not choice and value is not None and first is not None:
-                is_tie = bill.name in ties
-                difference = "tie" if is_tie else compared(bill, value - first, first)
-            cells.append((difference, NOTHING if value is None else words(value)))
-        return figure, tuple(cells)
+        for bill in decision.bills:
+            value, difference = FIGURES[figure].read(bill), decision.difference(bill, figure)
+            cells.append(
+                (
+                    _difference_text(difference) if difference else "",
+                    NOTHING if value is None else words(value / scale),
+                )
+            )
+        return title, tuple(cells)
 
-    days = row(
-        f"Days for {humanise(tokens)} tokens",
-        lambda bill: bill.training.days if bill.training else None,
-        compared=lambda bill, more, _: f"{more:+.2g}".replace("-", "−"),
-        ties=_ties(weighing, "days"),
-    )
+    tokens = humanise(best.training.tokens) if best.training else ""
+    days = row(f"Days for {tokens} tokens", "days")
+    all_in = "" if any(bill.owned.missing for bill in decision.bills) else ", all in"
     money = [
-        row(
-            "$ per M tokens, all in",
-            lambda bill: typical(bill.usd_per_million_tokens),
-            ties=_ties(weighing, "price"),
-        ),
-        row(
-            "$ per GPU-hour, all in",
-            lambda bill: typical(bill.owned.usd_per_device_hour),
-            lambda value: f"{value:.2f}",
-        ),
+        row(f"Bill over {best.owned.years:g} years, M$", "total_usd", _MILLION),
+        row(f"$ per M tokens{all_in}", "usd_per_million_tokens"),
+        row(f"$ per GPU-hour{all_in}", "usd_per_gpu_hour", words="{:.2f}".format),
     ]
-    tiers = dict.fromkeys(loss.tier for bill in bills for loss in bill.losses)
-    lost = [
-        row(f"One {tier} lost", _lost(tier), lambda value: signed_percent(-value), lambda *_: "")
-        for tier in tiers
-    ]
+    lost = [row for row in _failures(decision) if any(text != NOTHING for _, text in row[1])]
+    if decision.assumed.hours < 1.0:
+        cells = tuple(
+            (
+                "" if difference is None or bill is best else _difference_text(difference),
+                three_digits(1.0 + decision.dearer(bill)),
+            )
+            for bill in decision.bills
+            for difference in [decision.difference(bill)]
+        )
+        money.insert(0, (f"{capital(decision.figure)}, over the best's", cells))
     if full:
         return (
-            row(
-                "Throughput, M tokens/s",
-                lambda bill: bill.tokens_per_s and bill.tokens_per_s / _MILLION,
-                compared=lambda bill, *_: _paired(weighing, bill),
-            ),
+            row("Throughput, M tokens/s", "tokens_per_s", _MILLION),
             days,
-            row("Network, M$", lambda bill: bill.owned.network.price_usd.typical / _MILLION),
-            row(
-                f"Bill over {choice.owned.years:g} years, M$",
-                lambda bill: bill.owned.total_usd.typical / _MILLION,
-            ),
+            row("Network, M$", "network_usd", _MILLION),
             *money,
-            row(
-                "Tokens per kWh, M",
-                lambda bill: bill.tokens_per_kWh and bill.tokens_per_kWh / _MILLION,
-            ),
-            row("Failures a year", lambda bill: bill.owned.failures_per_year.typical),
+            row("Tokens per kWh, M", "tokens_per_kWh", _MILLION),
+            row("Failures a year", "failures_per_year"),
             *lost,
+            *_in_budget(decision),
         )
-    if tiers:
-        worst = choice.worst_loss
-        lost.append(
-            row(
-                f"Worst single failure{f': {worst[1]}' if worst else ''}",
-                lambda bill: bill.worst_loss[0] if bill.worst_loss else None,
-                lambda value: signed_percent(-value),
-                lambda *_: "",
-                _ties(weighing, "failure"),
-            )
-        )
-    return (days, *money, *lost)
+    return (days, *money, *lost, *_in_budget(decision))
 
 
-def differences_html(
-    weighing: Weighing, bills: Sequence[WholeBill], rows: Sequence[DesignDifference]
-) -> str:
+def _difference_text(difference: Difference) -> str:
+    """Return a difference as cells have it; a tie with the ends of its interval."""
+    if not difference.is_tie:
+        return signed_percent(difference.value)
+    low = signed_percent(difference.low).removesuffix(" %")
+    return f"tie, {low} to {signed_percent(difference.high)}"
+
+
+def differences_html(decision: Decision, rows: Sequence[DesignDifference]) -> str:
     """Return the rows as a table in the classes of the page and of the sheet."""
-    head = "".join(f'<th scope="col">{html.escape(bill.name)}</th>' for bill in bills)
+    head = "".join(f'<th scope="col">{html.escape(bill.name)}</th>' for bill in decision.bills)
     body = ""
     for figure, values in rows:
         cells = ""
-        for bill, (difference, text) in zip(bills, values, strict=True):
-            kind = ' class="ours"' if bill is weighing.choice else ""
+        for bill, (difference, text) in zip(decision.bills, values, strict=True):
+            kind = ' class="ours"' if bill is decision.best else ""
             small = f"<small>{html.escape(difference)}</small>" if difference else ""
             cells += f"<td{kind}>{small}{html.escape(text)}</td>".replace(" %", "\u00a0%")
         body += f'<tr><th scope="row">{html.escape(figure)}</th>{cells}</tr>'
     return (
-        f'<table class="nest-apart"><thead><tr><th></th>{head}</tr></thead>'
+        f'<table class="nest-apart"><thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
 
 
-def differences_title(weighing: Weighing, bills: Sequence[WholeBill]) -> str:
-    """Return who takes longest, and who feels a failure most."""
-    choice, ties = weighing.choice, _ties(weighing, "days")
-    timed = [(bill.training.days, bill) for bill in bills if bill.training]
+def differences_title(decision: Decision) -> Claim:
+    """Return from which design to which days and failures go, as the table has them."""
     parts = []
-    if choice.training and len(timed) > 1:
-        longest, slowest = max(timed, key=lambda pair: pair[0])
-        shortest, fastest = min(timed, key=lambda pair: pair[0])
-        if slowest is not choice and slowest.name not in ties:
-            parts.append(f"{slowest.name} takes {longest - choice.training.days:.2g} days longer")
-        elif slowest is choice and fastest.name not in ties:
-            parts.append(f"{fastest.name} takes {longest - shortest:.2g} days less")
+    timed = [(bill.training.days, bill.name) for bill in decision.bills if bill.training]
+    lost = [(bill.worst_loss[0], bill.name) for bill in decision.bills if bill.worst_loss]
+    for figures, words, relation in (
+        (timed, lambda days: f"{three_digits(days)} days", "takes"),
+        (lost, loss_words(decision), "loses"),
+    ):
+        if len(figures) < 2:
+            continue
+        (least, first), (most, last) = min(figures), max(figures)
+        of = "" if relation == "takes" else " to one failure"
+        facts = (Fact(relation, (first,), "", least), Fact(relation, (last,), "", most))
+        if words(least) == words(most):
+            parts.append(Claim(f"each {relation.removesuffix('s')}s {words(least)}{of}", *facts))
         else:
-            parts.append("All take as many days for all that is known")
-    lost = [(bill.worst_loss[0], bill.name) for bill in bills if bill.worst_loss]
-    if len(lost) > 1:
-        worst, weakest = max(lost, key=lambda pair: pair[0])
-        is_tie = len(_ties(weighing, "failure")) == len(lost) - 1
-        parts.append(
-            "a failure costs all alike" if is_tie else f"{weakest} loses {percent(worst)} to one"
-        )
-    return " and ".join(parts) or f"{choice.name} alone"
+            text = f"{does(last, relation)} {words(most)}{of}, {first} {words(least)}"
+            parts.append(Claim(text, *facts))
+    title = joined(parts, "; ") if parts else Claim(f"{decision.best.name} alone")
+    return Claim(capital(title), *title.facts)
 
 
-def _paired(weighing: Weighing, bill: WholeBill) -> str:
-    ratio, low, high = paired_difference(weighing.choice, bill)
-    if low == high:
-        return signed_percent(ratio)
-    words = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
-    return f"{words} tie" if low < 0 < high else words
+_LOST: Mapping[str, Callable[[SwitchLoss], float | None]] = {
+    "": lambda loss: 1.0 if loss.replanned is None else loss.replanned,
+    ", as the batch does not divide": lambda loss: loss.by_batch or None,
+    ", without spare nodes": lambda loss: (
+        loss.by_spares + (loss.replanned or 0.0) if loss.by_spares else None
+    ),
+}
+"""What is lost, what of it is not the switch's doing, and what it were without what is paid."""
 
 
-def _ties(weighing: Weighing, by: str) -> tuple[str, ...]:
-    return next(row.ties for row in ordered(weighing.bills, by) if row.name == weighing.choice.name)
+def _failures(decision: Decision) -> Iterator[DesignDifference]:
+    """Yield what a lost switch of each tier costs, and what of that is not the switch's doing."""
+    for tier in dict.fromkeys(loss.tier for bill in decision.bills for loss in bill.losses):
+        losses = [
+            next((loss for loss in bill.losses if loss.tier == tier), None)
+            for bill in decision.bills
+        ]
+        for words, read in _LOST.items():
+            shares = (read(loss) if loss else None for loss in losses)
+            yield (
+                f"One {tier} lost{words}",
+                tuple(("", NOTHING if x is None else _lost_text(x, decision)) for x in shares),
+            )
 
 
-def _lost(tier: str) -> Callable[[WholeBill], float | None]:
-    def read(bill: WholeBill) -> float | None:
-        losses = (loss.replanned for loss in bill.losses if loss.tier == tier)
-        return next((1.0 if share is None else share for share in losses), None)
+def _lost_text(share: float, decision: Decision) -> str:
+    """Return a loss as cells have it: with a sign where it is one."""
+    return "0 %" if signed_percent(share) == "0 %" else signed(-share, loss_words(decision))
 
-    return read
+
+def _in_budget(decision: Decision) -> tuple[DesignDifference, ...]:
+    """Return what each design joins and reaches on a network of the budget, if there is one."""
+    sized = [bill.at_budget for bill in decision.bills]
+    if (first := sized[0]) is None:
+        return ()
+    rates = [at.tokens_per_s if at else None for at in sized]
+    return (
+        (
+            f"Devices on a network of {first.budget.words}",
+            tuple(("", f"{at.devices:,}" if at else NOTHING) for at in sized),
+        ),
+        (
+            "M tokens/s on them",
+            tuple(
+                (
+                    signed_percent(rate / rates[0] - 1) if place and rate and rates[0] else "",
+                    three_digits(rate / _MILLION) if rate else NOTHING,
+                )
+                for place, rate in enumerate(rates)
+            ),
+        ),
+    )

@@ -1,8 +1,6 @@
 """The words and tables of a comparison and of its decision sheet."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import PriceRange
@@ -16,188 +14,230 @@ from nest_core.calibration.acceptance.expected import (
 )
 from nest_core.documents import (
     GB,
+    Claim,
+    Fact,
     InputError,
-    format_days,
+    agreeing,
+    and_others,
+    at_most_percent,
+    does,
     format_money,
+    grouped,
     humanise,
     join_words,
-    percent,
+    joined,
+    percent_beside,
     signed_percent,
-    summed,
     three_digits,
 )
 from nest_core.network import collapse
 from nest_core.report.explain.validity import validity_of
-from nest_core.report.sheet.weighing import Weighing, dearer
 from nest_core.scenario.titles import accelerator_title
-from nest_core.studies.break_evens import between, ordered
+from nest_core.studies.decision import FAR, Decision, refusal, unpriced
+from nest_core.studies.equal_budget import Budget, spent
 from nest_core.studies.whole_bill import WholeBill
 
 __all__ = [
     "acceptance_table",
     "accepted_by",
     "answer",
+    "difference_words",
     "firmer",
-    "headline",
+    "loss_words",
+    "magnitude",
     "prices_table",
     "rests_on",
-    "rests_on_price",
     "subject",
     "title",
+    "why",
 ]
 
-_PROVEN = 1e-3
-"""A plan that is nearer to the best than that decides."""
-_MAX_FURTHER = 2
-"""Further designs that the line below the headline speaks of."""
+_PER = {
+    "days": "in days",
+    "tokens_per_usd": "per token",
+    "tokens_per_network_usd": "of network per token",
+    "tokens_per_W": "of power per token",
+}
+"""What designs are compared in, by goal."""
+_LITTLE, _ROUNDING = 5e-4, 1e-9
 _WHERE = {HOST: "in a host", RAIL: "on a rail"}
 
 
-def headline(weighing: Weighing) -> str:
-    """Return the break-even of the choice against its nearest rival; a tie is said as one."""
-    mine, other, edge = weighing.choice, weighing.rival, weighing.device_edge
-    if other is None:
-        return f"{mine.name} stands alone: nothing beside it has a plan"
-    if edge is None:
-        return f"{mine.name} or {other.name}"
-    if weighing.speeds_tie and mine.owned.devices == other.owned.devices:
-        less, more = sorted((mine, other), key=lambda bill: bill.owned.total_usd.typical)
-        saved = more.owned.total_usd.typical - less.owned.total_usd.typical
-        words = f"{mine.name} and {other.name} tie in speed"
-        return f"{words}; {less.name} costs {format_money(saved)} less" if saved > 0 else words
-    worst = max((mine, other), key=lambda bill: bill.gap)
-    if worst.gap > _PROVEN:  # its own best plan may turn the sentence
-        return f"Not decided: {worst.name}'s plan may be {percent(worst.gap)} from the best"
-    return edge.headline
-
-
-def rests_on_price(weighing: Weighing) -> str:
-    """Return what price, hours and the range of the break-even say, and of other designs."""
-    mine, other, price = weighing.choice, weighing.rival, weighing.device_usd
-    sentences = []
-    if other is not None and price is not None:
-        first, second = mine.cost(), other.cost()
-        if first is not None and second is not None:
-            more = dearer(first, second, price.typical, weighing.hours)
-            at, side = format_money(price.typical), "more" if more > 0 else "less"
-            sentences.append(
-                f"At {at} {other.name} costs {signed_percent(abs(more))[1:]} {side} per token "
-                f"than {mine.name}."
-                if signed_percent(more) != "0 %"
-                else f"At {at} a token costs the same in both."
-            )
-    elif other is not None:
-        sentences.append(
-            "No source states the price of an accelerator: the break-even stands alone."
-        )
-    hours, edge = weighing.hours_edge, weighing.device_edge
-    if hours is not None and hours.value is not None and not weighing.speeds_tie:
-        sentences.append(
-            f"{hours.winner} wins there while it trains this model for more than "
-            f"{percent(hours.value)} of its hours."
-        )
-    if edge is not None and edge.value is not None:
-        low, high = edge.low or 0.0, edge.high
-        ends = "open at both ends" if high is None else f"up to {format_money(high)}"
-        if low > 0:
-            end = "or more" if high is None else f"to {format_money(high)}"
-            ends = f"{format_money(low)} {end}"
-        sentences.append(f"Range of the break-even of {format_money(edge.value)}: {ends}.")
-    for bill in [bill for bill in weighing.others if bill is not other][:_MAX_FURTHER]:
-        edges = between(mine, bill, price, weighing.hours)
-        sentences += [f"{edge.headline}." for edge in edges if edge.quantity == "device_usd"]
-    unproven = (
-        f"{bill.name}'s plan is not proven: a better one may be up to {percent(bill.gap)} faster."
-        for bill in weighing.bills
-        if bill.gap
+def title(decision: Decision) -> Claim:
+    """Return which design is to be built, and what decides."""
+    best, rival = decision.best, decision.rival
+    if rival is None:
+        beside = "nothing beside it has a plan" if decision.left_out else "nothing stands beside it"
+        return Claim(f"{does(best.name, 'stands')} alone: {beside}")
+    if decision.is_open:
+        (claim, *_) = (claim for claim in decision.unproven if claim.facts[0].relation == "open")
+        return Claim(f"Not decided: {claim.removesuffix('.')}", *claim.facts)
+    fact, refused = Fact("best", (best.name,)), refusal(unpriced(decision.listed))
+    if rival.name not in decision.ties:
+        words = difference_words(decision, rival)
+        return Claim(f"Build {best.name}: {words}{refused}", fact, *words.facts)
+    tie = Fact("ties", (best.name, rival.name))
+    reason = _preferred(decision, rival)
+    it = "it" if agreeing(best.name, "is") == "is" else "they"
+    return Claim(
+        f"Build {best.name}: {it} {agreeing(best.name, 'ties')} with "
+        f"{and_others(decision.ties)} {_per(decision)}, and {reason}{refused}",
+        fact,
+        tie,
+        *reason.facts,
     )
-    caveats = (f"{bill.name}: {bill.caveat}" for bill in weighing.bills if bill.caveat)
-    return " ".join([*sentences, *unproven, *caveats, *_left_out(weighing)])
 
 
-def _left_out(weighing: Weighing) -> list[str]:
-    return [f"{bill.name} is left out: {bill.reason}." for bill in weighing.left_out]
+def _per(decision: Decision) -> str:
+    """Return what designs are compared in."""
+    return (
+        "for its work"
+        if decision.goal == "tokens_per_usd" and decision.assumed.hours < 1.0
+        else _PER[decision.goal]
+    )
 
 
-def subject(weighing: Weighing) -> str:
-    """Return what the sheet is about."""
-    scenario = weighing.choice.scenario
-    name = accelerator_title(scenario.accelerator) if scenario else "accelerators"
-    return f"Fabric of {weighing.choice.owned.devices:,} {name}"
+def magnitude(share: float) -> str:
+    """Return the size of a relative difference with the digits that tables give it.
 
-
-def title(weighing: Weighing) -> str:
-    """Return the recommendation."""
-    name, count = weighing.choice.name, len(weighing.ties) + 1
-    if weighing.rival is None:
-        return f"{name} stands alone: nothing was set beside it"
-    if weighing.ties:
-        those = "both designs" if count == len(weighing.bills) == 2 else f"{count} designs"
-        return f"Build {name}: {those} tie per token, it costs least"
-    return f"Build the fabric as {name}"
-
-
-def answer(weighing: Weighing) -> tuple[str, ...]:
-    """Return why: the break-even, differences to the rival, what a tie does better."""
-    mine, other, edge = weighing.choice, weighing.rival, weighing.device_edge
-    sentences = []
-    if edge is not None and other is not None and weighing.speeds_tie:
-        sentences.append(
-            f"{mine.name} and {other.name} are as fast for all that is known: what tells their "
-            f"speeds apart lies inside the paired interval. At predicted speeds {edge.headline}."
-        )
-    elif edge is not None:
-        sentences.append(edge.sentence)
-    if other is not None and mine.training and other.training:
-        model = mine.scenario.model.name if mine.scenario else "the model"
-        bought = mine.owned.total_usd.typical - other.owned.total_usd.typical
-        days = other.training.days - mine.training.days
-        compared = (
-            f"as many as {other.name}"
-            if abs(days) < 5e-3 * mine.training.days
-            else f"{abs(days):.2g} {'fewer' if days > 0 else 'more'} than {other.name}"
-        )
-        sentences.append(
-            f"It trains {model} on {humanise(mine.training.tokens)} tokens in "
-            f"{format_days(mine.training.days)}, {compared}, and costs "
-            f"{format_money(abs(bought))} {'more' if bought > 0 else 'less'} over "
-            f"{mine.owned.years:g} years."
-        )
-    safer = _safer(weighing)
-    if safer is not None and safer.worst_loss and mine.worst_loss:
-        more = safer.owned.total_usd.typical - mine.owned.total_usd.typical
-        sentences.append(
-            f"{safer.name} ties with it too and loses {percent(safer.worst_loss[0])} to "
-            f"{safer.worst_loss[1]} where it loses {percent(mine.worst_loss[0])}, for "
-            f"{format_money(more)} more."
-        )
-    return (*sentences, *_left_out(weighing))
-
-
-def _safer(weighing: Weighing) -> WholeBill | None:
-    """Return, of designs that tie, the one that one switch takes least from.
-
-    None if that is the choice.
+    Examples
+    --------
+    >>> magnitude(-0.0312), magnitude(0.0004)
+    ('3.1 %', 'under 0.05 %')
     """
-    name = weighing.choice.name
-    level = {name, *weighing.ties}
-    tied = [bill for bill in weighing.bills if bill.name in level and bill.worst_loss]
-    order = {row.name: row for row in ordered(tied, "failure")} if tied else {}
-    if name not in order:
-        return None
-    best = min(tied, key=lambda bill: bill.worst_loss or (1.0, ""))
-    return None if best.name in (name, *order[name].ties) else best
+    text = signed_percent(abs(share)).removeprefix("+")
+    return "under 0.05 %" if text == "0 %" else text
 
 
-def rests_on(weighing: Weighing) -> Iterator[str]:
+def loss_words(decision: Decision) -> Callable[[float], str]:
+    """Return the words for what failures take, each on its side of the share that the rule has."""
+    limit = decision.assumed.max_loss
+    return lambda lost: magnitude(lost) if abs(lost) < _LITTLE else percent_beside(lost, limit)
+
+
+def difference_words(decision: Decision, bill: WholeBill) -> Claim:
+    """Return how a design stands to the best by what decides."""
+    best, difference = decision.best, decision.difference(bill)
+    if difference is None:
+        return Claim("")
+    per = _per(decision)
+    if difference.is_tie or abs(difference.value) < _ROUNDING:
+        fact = Fact("ties", (best.name, bill.name))
+        return Claim(f"{does(bill.name, 'ties')} with {best.name} {per}", fact)
+    way, amount = "more" if difference.value > 0 else "less", magnitude(difference.value)
+    figure = f"{does(bill.name, 'costs')} {amount} {way} {per}"
+    if decision.goal == "days":
+        longer = "longer" if way == "more" else "less time"
+        figure = f"{does(bill.name, 'takes')} {amount} {longer}"
+    return Claim(figure, Fact(way, (bill.name, best.name), "", difference.value))
+
+
+def _preferred(decision: Decision, rival: WholeBill) -> Claim:
+    """Return what puts the best before one that it ties with."""
+    best, limit = decision.best, decision.assumed.max_loss
+    lost = [bill.worst_loss or (0.0, "") for bill in (best, rival)]
+    names = best.name, rival.name
+    if lost[1][0] >= limit > lost[0][0]:
+        words = f"{does(rival.name, 'loses')} {loss_words(decision)(lost[1][0])} to {lost[1][1]}"
+        return Claim(words, Fact("loses", (rival.name, lost[1][1]), "", lost[1][0]))
+    differs = unpriced(decision.listed)
+    saved = 0.0 if differs else rival.owned.total_usd.typical - best.owned.total_usd.typical
+    spared = rival.owned.power_W.typical - best.owned.power_W.typical
+    if saved > 0:
+        words = f"the bill is {format_money(saved)} below that of {rival.name}"
+        return Claim(words, Fact("less", names, "usd", saved))
+    if spared > 0:
+        for_same = "" if differs else " for the same bill"
+        words = f"{agreeing(best.name, 'draws')} {humanise(spared, 'W')} less{for_same}"
+        return Claim(words, Fact("less", names, "W", spared))
+    return Claim(
+        f"{does(rival.name, 'is')} the same in all that the rule reads",
+        Fact("same", names),
+    )
+
+
+def why(decision: Decision) -> tuple[Claim, ...]:
+    """Return what the choice rests on: what changes it, the break-even, what is not known."""
+    best, rival, price = decision.best, decision.rival, decision.device_usd
+    changes: list[str] = []
+    edge = decision.break_even("device_usd")
+    if edge and price and edge.value and edge.value > FAR * price.typical:
+        edge = None  # of speeds that are as good as equal
+    if rival is not None:
+        words = difference_words(decision, rival)
+        at = f"At {format_money(price.typical)} an accelerator " if price else ""
+        changes.append(Claim(f"{at}{words}.", *words.facts))
+        changes += decision.breaks_if or [
+            Claim("No assumption, moved alone, changes the choice.", Fact("stays", (best.name,)))
+        ]
+    lines = changes, [edge.sentence] if edge else [], _in_budget(decision), decision.unknown
+    return tuple(joined(line) for line in lines if line)
+
+
+def _in_budget(decision: Decision) -> tuple[Claim, ...]:
+    """Return what each design reaches on a network of the budget, and which is dearer as it is."""
+    reached = [(bill, bill.at_budget) for bill in decision.bills if bill.at_budget]
+    if not reached:
+        return ()
+    budget, parts = reached[0][1].budget, []
+    for bill, at in reached:
+        verb = agreeing(bill.name, "reaches" if at.tokens_per_s else "has")
+        rate = f"{verb} {f'{humanise(at.tokens_per_s)} tokens/s' if at.tokens_per_s else 'no plan'}"
+        parts.append(
+            Claim(
+                f"{does(bill.name, 'joins')} {at.devices:,} devices and {rate}",
+                Fact("reaches", (bill.name,), "", at.tokens_per_s),
+            )
+        )
+    every = joined(parts, "; ")
+    takes = {bill.name: spent(bill.owned.network, budget.kind) for bill, _ in reached}
+    dearer = (
+        Claim(
+            f"{bill.name} with {bill.owned.devices:,} devices {agreeing(bill.name, 'takes')} "
+            f"{Budget(budget.kind, takes[bill.name]).words}, "
+            f"{Budget(budget.kind, takes[bill.name] - budget.value).words} more than that.",
+            Fact("over", (bill.name,), budget.kind, takes[bill.name]),
+        )
+        for bill, _ in reached
+        if takes[bill.name] > budget.value
+    )
+    return Claim(f"On a network of {budget.words}, planned anew: {every}.", *every.facts), *dearer
+
+
+def subject(decision: Decision) -> str:
+    """Return what the sheet is about."""
+    scenario = decision.best.scenario
+    name = accelerator_title(scenario.accelerator) if scenario else "accelerators"
+    return f"Fabric of {decision.best.owned.devices:,} {name}"
+
+
+def answer(decision: Decision) -> tuple[str, ...]:
+    """Return why: the rule, differences to the second, what would change it."""
+    best, rival = decision.best, decision.rival
+    sentences = []
+    if rival is not None and best.training and rival.training:
+        model = best.scenario.model.name if best.scenario else "the model"
+        more = decision.difference(rival, "total_usd")
+        bill, other = (
+            "" if more is None else f" for {format_money(each.owned.total_usd.typical)}"
+            for each in (best, rival)
+        )
+        sentences.append(
+            f"It trains {model} on {humanise(best.training.tokens)} tokens in "
+            f"{three_digits(best.training.days)} days{bill}; {rival.name} in "
+            f"{three_digits(rival.training.days)} days{other}."
+        )
+    return (*sentences, *why(decision), decision.rule)
+
+
+def rests_on(decision: Decision) -> Iterator[str]:
     """Yield the evidence behind the choice."""
-    mine = weighing.choice
+    mine = decision.best
     if mine.scenario is not None and mine.report is not None:
-        problem = mine.scenario.problem()
-        yield validity_of(mine.scenario, problem.network, mine.report.plan).in_words
+        yield validity_of(mine.scenario, mine.scenario.problem().network, mine.report.plan).in_words
     if mine.points:
-        near = f"more than {percent(mine.gap)} faster" if mine.gap else "faster"
-        yield f"{mine.points:,} plans considered; under these costs none is {near}."
+        near = f"more than {at_most_percent(1 / (1 - mine.gap) - 1)} " if mine.gap else ""
+        yield f"{mine.points:,} plans considered; under these costs none is {near}faster."
     if mine.sureness is not None:
         interval = mine.sureness.interval
         low, high = (
@@ -221,26 +261,27 @@ def prices_table(
     full : bool
         The source in full, and the range of the price; else its kind and date.
     max_lines : int, optional
-        So many lines, those that cost most.
+        So many rows, those that cost most together.
     """
-    listed = sorted(owned.lines, key=lambda line: -(line.usd.typical if line.usd else 0.0))[
-        :max_lines
-    ]
-    counts = summed(
+    rows = grouped(
         (
             (
                 line.name,
                 _price(line.unit_usd, full),
                 line.source if full else line.source.partition(": ")[0],
             ),
-            line.count,
+            line,
         )
         for line in owned.lines
-        if line in listed
+    )
+    listed = sorted(
+        rows.items(),
+        key=lambda row: -sum(line.usd.typical for line in row[1] if line.usd is not None),
     )
     return tuple(
         (f"{name}, {count:,}" if count > 1 else name, price, source)
-        for (name, price, source), count in counts.items()
+        for (name, price, source), lines in listed[:max_lines]
+        for count in [sum(line.count for line in lines)]
     )
 
 
@@ -254,33 +295,35 @@ def _price(unit: PriceRange | None, full: bool) -> str:
     return f"${typical} ({low} to {high})" if full and unit.low != unit.high else f"${typical}"
 
 
-def firmer(weighing: Weighing) -> Iterator[str]:
+def firmer(decision: Decision) -> Iterator[str]:
     """Yield what would settle more than is settled."""
-    edge, rival = weighing.device_edge, weighing.rival
-    if edge is not None and edge.value is not None:
-        price = format_money(edge.value if edge.high is None else edge.high)
-        yield f"A quotation: over {price} an accelerator settles it for {edge.winner}."
-    if weighing.speeds_tie and rival is not None:
+    rival, price = decision.rival, decision.device_usd
+    if price is not None and price.low < price.high:
         yield (
-            f"A measured pair of runs on {weighing.choice.name} and {rival.name}: what tells "
-            "their speeds apart is less than what is known of either."
+            "A quotation for accelerators: their price lies "
+            f"{format_money(price.low)} to {format_money(price.high)}."
         )
-    missing = weighing.choice.owned.missing
+    if rival is not None and rival.name in decision.ties:
+        yield (
+            f"A measured pair of runs on {decision.best.name} and {rival.name}: what tells their "
+            "costs apart is less than what is known of either."
+        )
+    missing = decision.best.owned.missing
     if missing:
         yield f"Prices of {join_words(missing)}: no source states them, so none is billed."
 
 
-def accepted_by(weighing: Weighing) -> str:
+def accepted_by(decision: Decision) -> str:
     """Return at which bus bandwidths the built fabric is accepted, in a line."""
     reached = [
         f"{three_digits(test.threshold_Bps / GB)}{'' if place else ' GB/s'} "
         f"{_WHERE.get(test.scope.tier, f'at the {test.scope.tier}')}"
-        for place, test in enumerate(_acceptance(weighing))
+        for place, test in enumerate(_acceptance(decision))
     ]
     return f"Accepted once nccl-tests reach {', '.join(reached)} (next page)." if reached else ""
 
 
-def acceptance_table(weighing: Weighing) -> tuple[tuple[str, str, str], ...]:
+def acceptance_table(decision: Decision) -> tuple[tuple[str, str, str], ...]:
     """Return tier, least and expected bus bandwidth, what runs where; ``nest-studio accept``'s."""
     return tuple(
         (
@@ -289,13 +332,13 @@ def acceptance_table(weighing: Weighing) -> tuple[tuple[str, str, str], ...]:
             f"({three_digits(test.predicted_busbw_Bps / GB)})",
             f"{test.scope.op.replace('_', '-')} {test.where}",
         )
-        for test in _acceptance(weighing)
+        for test in _acceptance(decision)
     )
 
 
-def _acceptance(weighing: Weighing) -> tuple[Expected, ...]:
+def _acceptance(decision: Decision) -> tuple[Expected, ...]:
     """Return what every tier is held to; nothing where nccl-tests do not run on the fabric."""
-    scenario = weighing.choice.scenario
+    scenario = decision.best.scenario
     if scenario is None:
         return ()
     fabric, accelerator = scenario.fabric, scenario.accelerator

@@ -1,7 +1,5 @@
 """Lessons for a course: a teacher's own folder, pins as lessons, exercises, lessons as one file."""
 
-from __future__ import annotations
-
 __all__ = ["LESSONS_VARIABLE"]
 
 LESSONS_VARIABLE = "NEST_STUDIO_LESSONS"

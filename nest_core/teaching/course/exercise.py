@@ -11,12 +11,9 @@ Moodle documentation, "GIFT format": a numerical question is ``{#answer:toleranc
 feedback follows ``####``; ``~ = # { } :`` and the backslash are escaped by a backslash.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools
-import math
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -81,24 +78,34 @@ def draw(lesson: Lesson, seed: int, students: int) -> tuple[Asked, ...]:
         students,
         "change it",
     )
-    drawn = itertools.islice(_given(lesson.key, exercise, seed), students)
-    return tuple(map(exercise.ask, drawn))
+    return tuple(itertools.islice(_questions(lesson.key, exercise, seed), students))
 
 
-def _given(key: str, exercise: Exercise, seed: int) -> Iterator[dict[str, Value]]:
-    """Every student's numbers; the same again only when tries have found no others."""
+def _questions(key: str, exercise: Exercise, seed: int) -> Iterator[Asked]:
+    """Every student's question; the same again only when tries have found no others.
+
+    Numbers with which a typical wrong answer would count are nobody's.
+    """
     seen: set[tuple[Value, ...]] = set()
-    room = math.prod(len(values) for values in exercise.given.values())
     for student in itertools.count(1):
         chance = random.Random(f"{key} {seed} {student}")
+        question: Asked | None = None
         for _ in range(_TRIES):
             picked = {name: chance.choice(values) for name, values in exercise.given.items()}
-            if tuple(picked.values()) not in seen:
-                break
-        seen.add(tuple(picked.values()))
-        if len(seen) == room:
-            seen.clear()
-        yield picked
+            is_new = tuple(picked.values()) not in seen
+            if (is_new or question is None) and (drawn := exercise.ask(picked)).is_clear:
+                question = drawn
+                if is_new:
+                    seen.add(tuple(picked.values()))
+                    break
+        if question is None:
+            raise InputError(
+                f"{key}, exercise.mistakes",
+                "must differ from the answer by more than twice its tolerance",
+                "none do",
+                "change given",
+            )
+        yield question
 
 
 def mark(lesson: Lesson, seed: int, text: str, name: str) -> tuple[Mark, ...]:
@@ -226,7 +233,7 @@ def markdown(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
     questions, answers = [], []
     for student, question in enumerate(sheets, start=1):
         questions.append(f"## Student {student}\n\n{as_markdown(question.text)}")
-        value = as_markdown(f"{question.answer:.6g} {question.unit}".rstrip())
+        value = as_markdown(f"{question.answer:.10g} {question.unit}".rstrip())
         off = as_markdown(f"{question.tolerance:.3g} {question.unit}".rstrip())
         answers.append(
             f"* Student {student}: **{value}** (± {off}). {as_markdown(question.solution)}"

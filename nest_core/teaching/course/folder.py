@@ -3,29 +3,28 @@
 The folder is named by ``NEST_STUDIO_LESSONS`` (`nest-studio app --lessons DIR`) and read again
 whenever a file in it changes. A file that cannot be read keeps no other from being shown. The
 figure of a pin is named by its kind; ``[inputs]`` holds what the cell asks for, and a control of
-such a lesson is a dotted key of its scenario. What workers do for the lessons page is too short to
-be stopped within.
+such a lesson is a dotted key of its scenario. It is planned when the lesson is opened, which can be
+watched and stopped.
 """
-
-from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from nest_core.api.answer import Answer, answer
 from nest_core.api.studies import StudyResult, comparison_result, ratios_result, sweep_result
-from nest_core.documents import NOTHING, InputError, read_text, require, toml_document
+from nest_core.documents import NOTHING, InputError, plural, read_text, require, toml_document
 from nest_core.documents.schema.lesson import FormulaTable, LessonFile
 from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.studies.comparison import compare
 from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.sweeps import sweep
 from nest_core.teaching.course import LESSONS_VARIABLE
 from nest_core.teaching.course.page import Page, lesson_page
@@ -57,6 +56,7 @@ __all__ = [
 
 MOST_FILES = 200
 
+_Results = Callable[[str, Mapping[str, Any]], Answer | StudyResult[Any]]
 _STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -75,11 +75,10 @@ class Offered:
     lessons: tuple[Lesson, ...]
     troubles: tuple[tuple[str, str], ...] = ()
 
-    def lesson(self, key: str) -> Lesson:
-        """One of them; InputError for another key."""
-        by_key = {lesson.key: lesson for lesson in self.lessons}
-        check_offered("lesson", "must be one of the lessons", key, by_key)
-        return by_key[key]
+    def named(self, name: str) -> Lesson | None:
+        """Return the lesson of a key, or of a short name as links had it, in capitals or not."""
+        names = (((lesson.key, lesson.short.lower()), lesson) for lesson in self.lessons)
+        return next((lesson for both, lesson in names if name.lower() in both), None)
 
 
 def offered(environment: Mapping[str, str] = os.environ) -> Offered:
@@ -103,11 +102,11 @@ def offered(environment: Mapping[str, str] = os.environ) -> Offered:
 def _read(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Offered:
     lessons, troubles = list(LESSONS), []
     for name, _, _ in stamps:
-        taken = {lesson.key for lesson in lessons} | {lesson.short for lesson in lessons}
+        taken = {word for lesson in lessons for word in (lesson.key, lesson.short.lower())}
         try:
             lesson = own_lesson(folder / name)
             require(
-                not ({lesson.key, lesson.short} & taken),
+                not ({lesson.key, lesson.short.lower()} & taken),
                 "short",
                 "must be a name that no other lesson has",
                 lesson.short,
@@ -135,7 +134,7 @@ def own_lesson(path: Path) -> Lesson:
         path.name,
         "rename it",
     )
-    return read_lesson(read_text(path), path.stem, find_figure)
+    return read_lesson(read_text(path), path.stem.lower(), find_figure)
 
 
 def find_lesson(
@@ -143,13 +142,12 @@ def find_lesson(
 ) -> Lesson:
     """Return a lesson by its key, or by a path where ``folder`` says where paths start."""
     index = offered(environment)
-    for lesson in index.lessons:
-        if lesson.key == name:
-            return lesson
+    if lesson := index.named(name):
+        return lesson
     keys = ", ".join(lesson.key for lesson in index.lessons)
     for file, sentence in index.troubles:
         require(
-            Path(file).stem != name,
+            Path(file).stem.lower() != name.lower(),
             "LESSON",
             f"must be a lesson's file ({sentence})",
             file,
@@ -160,11 +158,16 @@ def find_lesson(
     raise InputError("LESSON", "must be a lesson or a path to a .toml file", name, f"pick {keys}")
 
 
-_named = among(FIGURES)
-
-
-def find_figure(file: LessonFile) -> LessonFigure:
+def find_figure(file: LessonFile, tell: Tell = silent, stop: Stop = never) -> LessonFigure:
     """Return the figure of a file: one of the studio's, or what a pin computes.
+
+    Parameters
+    ----------
+    file : LessonFile
+    tell : callable (share, words), optional
+        Told how far the plans of a pin are.
+    stop : callable () -> bool, optional
+        Asked meanwhile; once true, what is there is shown.
 
     Raises
     ------
@@ -172,12 +175,12 @@ def find_figure(file: LessonFile) -> LessonFigure:
         If there is no such figure, or its inputs are not what it takes.
     """
     if file.figure in SCENARIO_KINDS:
-        return _figure(file.figure, file)
+        return _figure(file.figure, file, partial(_result, tell=tell, stop=stop))
     check_offered("figure", "must be one of the figures", file.figure, (*FIGURES, *SCENARIO_KINDS))
-    return _named(file)
+    return among(FIGURES, file)
 
 
-def _figure(kind: str, file: LessonFile) -> LessonFigure:
+def _figure(kind: str, file: LessonFile, result: _Results) -> LessonFigure:
     if file.inputs is None:
         raise InputError("inputs", "is required with this figure", kind, "pin it and start anew")
     inputs = checked_inputs(kind, file.inputs)
@@ -201,7 +204,7 @@ def _figure(kind: str, file: LessonFile) -> LessonFigure:
 
     def result_of(settings: Settings) -> Answer | StudyResult[Any]:
         changed = {"overrides": {**inputs["overrides"], **settings}} if settings else {}
-        return _result(kind, inputs | changed)
+        return result(kind, inputs | changed)
 
     starts = {control.key: control.standard for control in controls}
     return LessonFigure(
@@ -217,7 +220,9 @@ def _figure(kind: str, file: LessonFile) -> LessonFigure:
     )
 
 
-def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | StudyResult[Any]:
+def _result(
+    kind: str, inputs: Mapping[str, Any], tell: Tell, stop: Stop
+) -> Answer | StudyResult[Any]:
     """Return what a pin of this kind computes."""
     if kind == "comparison":
         entries = [
@@ -228,13 +233,19 @@ def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | StudyResult[Any]:
         return comparison_result(compare(entries, **options))
     scenario = Scenario(inputs["document"], inputs["overrides"])
     if kind == "plan":
-        return answer(scenario.values)
+        values = scenario.values
+        then = f"; then {plural(len(values.baselines), 'baseline')}" if values.baselines else ""
+        return answer(
+            values, progress=lambda now: tell(0.5 * now.share, now.words + then), stop=stop
+        )
     if kind == "sweep":
         axes = [
             (axis["parameter"], axis["values"]) for axis in (inputs["x"], inputs.get("y")) if axis
         ]
-        return sweep_result(sweep(scenario, axes))
-    return ratios_result(highest_ratios(scenario, inputs["mix"], inputs["loss"]))
+        return sweep_result(sweep(scenario, axes, progress=tell, stop=stop))
+    return ratios_result(
+        highest_ratios(scenario, inputs["mix"], inputs["loss"], progress=tell, stop=stop)
+    )
 
 
 def _start(values: list[Value] | None, start: Value | None, where: str) -> Value:
@@ -307,7 +318,13 @@ def lesson_text(pin: Mapping[str, Any]) -> str:
             "answer": "Write the answer and its reason.",
             "choices": {"a": "Write the right choice", "b": "Write a wrong one"},
         },
-        "notes": {"expected": "Write the expected answer and its reason."},
+        "notes": {
+            "expected": "Write the expected answer and its reason.",
+            "mistakes": [
+                {"answer": "Write a typical wrong answer", "overlooks": "Write what it overlooks."}
+            ],
+            "discuss": ["Write what to ask next?"],
+        },
         "inputs": _without_null(checked_inputs(kind, pin["inputs"])),
     }
     return _HEAD + _names(pin["figures"]) + "\n" + toml_document(document)
@@ -344,10 +361,7 @@ def _without_null(value: Any) -> Any:
     return [_without_null(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-Progress = Callable[[float, str], None]
-
-
-def work_brief(key: str, text: str, *, progress: Progress, stop: Callable[[], bool]) -> Brief:
+def work_brief(key: str, text: str, *, progress: Tell, stop: Stop) -> Brief:
     """Question and notes of a lesson.
 
     Parameters
@@ -358,12 +372,10 @@ def work_brief(key: str, text: str, *, progress: Progress, stop: Callable[[], bo
     stop : callable () -> bool
     """
     progress(0.0, "planning for the question")
-    return _lesson(key, text).brief()
+    return _lesson(key, text, progress, stop).brief()
 
 
-def work_reveal(
-    key: str, text: str, settings: Settings, *, progress: Progress, stop: Callable[[], bool]
-) -> Reveal:
+def work_reveal(key: str, text: str, settings: Settings, *, progress: Tell, stop: Stop) -> Reveal:
     """Return what a lesson shows under settings.
 
     Parameters
@@ -374,10 +386,10 @@ def work_reveal(
     stop : callable () -> bool
     """
     progress(0.0, "planning for the figure")
-    return _lesson(key, text).reveal(settings)
+    return _lesson(key, text, progress, stop).reveal(settings)
 
 
-def work_page(key: str, text: str, *, progress: Progress, stop: Callable[[], bool]) -> Page:
+def work_page(key: str, text: str, *, progress: Tell, stop: Stop) -> Page:
     """Return a lesson as one HTML file.
 
     Parameters
@@ -387,8 +399,9 @@ def work_page(key: str, text: str, *, progress: Progress, stop: Callable[[], boo
     stop : callable () -> bool
     """
     progress(0.0, "computing all states")
-    return lesson_page(_lesson(key, text))
+    return lesson_page(_lesson(key, text, progress, stop))
 
 
-def _lesson(key: str, text: str) -> Lesson:
-    return read_lesson(text, key, find_figure) if text else shipped_lesson(key)
+def _lesson(key: str, text: str, tell: Tell, stop: Stop) -> Lesson:
+    find = partial(find_figure, tell=tell, stop=stop)
+    return read_lesson(text, key, find) if text else shipped_lesson(key)

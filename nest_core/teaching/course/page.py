@@ -6,8 +6,6 @@ policy in the file keeps it from fetching anything, and words that name a networ
 refused.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import html

@@ -1,8 +1,6 @@
 """Figures of the lessons: from what a lesson computed to pictures, on a screen or on a wall."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +8,8 @@ import plotly.graph_objects as go
 
 from nest_core.costs.plan_words import schedule_words
 from nest_core.costs.timeline import Timeline
-from nest_core.documents.units import humanise_bytes, humanise_seconds
+from nest_core.documents import alike
+from nest_core.documents.units import humanise_bytes, humanise_seconds, join_words
 from nest_core.paper.cases import PLANNERS
 from nest_core.report.figures import (
     Chart,
@@ -149,25 +148,37 @@ def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
         else MethodRow(name, report, "" if name in seconds else "some stage does not fit")
         for name, report in plans.reports.items()
     ]
-    leanest = min(needs, key=needs.__getitem__)
-    low, high = humanise_bytes(needs[leanest]), humanise_bytes(max(needs.values()))
+    leanest = alike(needs, humanise_bytes, min(needs.values()))
+    low, high = humanise_bytes(min(needs.values())), humanise_bytes(max(needs.values()))
     memory = (
-        f"{leanest} needs {low} of {humanise_bytes(limit)} on its fullest stage"
-        if len(needs) == 1
-        else f"{leanest} needs least, {low} of {humanise_bytes(limit)}; the most is {high}"
+        f"{_needed(leanest)} {low} of {humanise_bytes(limit)} on the fullest stage"
+        if len(needs) == len(leanest)
+        else f"{_needed(leanest)} least, {low} of {humanise_bytes(limit)}; the most is {high}"
     )
     time = rate = "Nothing fits"
     if seconds:
-        fastest = min(seconds, key=seconds.__getitem__)
-        time = f"{fastest} is fastest: {humanise_seconds(seconds[fastest])} an iteration"
-        tokens_per_s = reports[fastest].samples_per_s * plans.tokens
-        rate = f"{fastest} trains most: {tokens_per_s:,.0f} tokens/s"
+        best = min(seconds.values())
+        fastest = alike(seconds, humanise_seconds, best)
+        time = (
+            f"{join_words(fastest)} {'is' if len(fastest) == 1 else 'are'} fastest: "
+            f"{humanise_seconds(best)} an iteration"
+        )
+        rates = {name: reports[name].samples_per_s * plans.tokens for name in seconds}
+        most = max(rates.values())
+        first = alike(rates, "{:,.0f}".format, most)
+        rate = (
+            f"{join_words(first)} train{'s' if len(first) == 1 else ''} most: {most:,.0f} tokens/s"
+        )
     pictures = {
         "memory": lambda: replace(memory_figure(entries, limit), title=memory),
         "time": lambda: replace(balance_figure(entries), title=time),
         "rate": lambda: replace(throughput_figure(entries, plans.tokens), title=rate),
     }
     return tuple(pictures[view]() for view in plans.views)
+
+
+def _needed(names: Sequence[str]) -> str:
+    return f"{join_words(names)} need{'s' if len(names) == 1 else ''}"
 
 
 def timeline_pictures(playback: Timeline) -> tuple[Chart, ...]:

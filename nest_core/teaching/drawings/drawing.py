@@ -5,8 +5,6 @@ serves light and dark. Text is never under 12 px; on a wall it is 16 px. A `Boar
 places stages, at one of its steps: devices above, the table of its cells below.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A pipeline at one of its steps: stages on their nodes, messages on NICs, passes so far."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from nest_core.documents.units import from_gbps_bytes, humanise_seconds
@@ -78,8 +76,7 @@ def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
         edge, top = racks.place(device)
         pen.frame(edge, top, box, height)
         if place >= 0:
-            share = 0.6 if played.way[stage, place] == 0 else 1.0
-            tall = share * (height - 6)
+            tall = (0.6 if played.way[stage, place] == 0 else 1.0) * (height - 6)
             pen.rect(edge + 3, top + height - 3 - tall, box - 6, tall, COMPUTE)
     words = "waits"
     if place >= 0:

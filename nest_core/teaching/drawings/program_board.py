@@ -1,7 +1,5 @@
 """Boards of the two lessons on programs that place stages: on levels, and NEST's own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from nest_core.teaching.drawings.drawing import Board, BoardCell, BoardDevice, DeviceLook, Hop

@@ -4,8 +4,6 @@ Nodes stand side by side under one leaf; devices of a node in rows of equal leng
 wide as its capacity: one scale serves the links within nodes and the NICs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["Racks"]
@@ -70,9 +68,11 @@ class Racks:
         if self.short:
             wide = self.pitch - max(4.0, 0.14 * self.pitch)
             return wide, {1: 56.0, 2: 32.0}.get(self.rows, 22.0)
-        if self.rows == 1:
-            return self.pitch * 0.79, 96.0
-        return self.pitch - max(8.0, 0.2 * self.pitch), 76.0 if self.rows == 2 else 44.0
+        return (
+            (self.pitch * 0.79, 96.0)
+            if self.rows == 1
+            else (self.pitch - max(8.0, 0.2 * self.pitch), 76.0 if self.rows == 2 else 44.0)
+        )
 
     @property
     def row_height(self) -> float:
@@ -87,9 +87,7 @@ class Racks:
     @property
     def top(self) -> float:
         """Where nodes begin."""
-        if self.nodes == 1:
-            return 8.0
-        return _TOP - 32 if self.short or self.rows > 1 else _TOP
+        return 8.0 if self.nodes == 1 else _TOP - 32 if self.short or self.rows > 1 else _TOP
 
     @property
     def first_row(self) -> float:
@@ -132,6 +130,4 @@ class Racks:
 
     def thick(self, capacity: float) -> float:
         """Width of a link of a capacity."""
-        most = max(self.capacities)
-        room = min(_WIDEST, 0.36 * self.pitch)
-        return max(1.0, room * capacity / most)
+        return max(1.0, min(_WIDEST, 0.36 * self.pitch) * capacity / max(self.capacities))

@@ -1,15 +1,12 @@
 """A collective at one of its steps: devices in their nodes, parts, links, and the time so far."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from nest_core.documents.units import humanise_rate, humanise_seconds, percent
-from nest_core.network import FloatArray
-from nest_core.network.steps import CollectiveStep
+from nest_core.network import CollectiveStep, FloatArray
 from nest_core.teaching.drawings.drawing import (
     CASING,
     IDLE,

@@ -11,7 +11,7 @@ Examples
 '(4 - 1) / 4 = 75 %'
 """
 
-from __future__ import annotations
+from functools import partial
 
 from nest_core.documents import preset_path, read_text
 from nest_core.teaching.lessons.figure import LessonFigure
@@ -68,7 +68,9 @@ FIGURES: dict[str, LessonFigure] = {
 
 
 LESSONS = tuple(
-    read_lesson(read_text(preset_path("lessons", f"{key}.toml")), key, among(FIGURES), own=False)
+    read_lesson(
+        read_text(preset_path("lessons", f"{key}.toml")), key, partial(among, FIGURES), own=False
+    )
     for key in FIGURES
 )
 """In the order in which they are taught."""

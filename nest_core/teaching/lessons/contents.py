@@ -4,16 +4,13 @@ The moves follow the order in which the schedules of `nest_core.network.algorith
 that they send the flows and bytes of the priced steps is tested.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from nest_core.documents.errors import InputError, require
-from nest_core.network import BoolArray, IntArray
+from nest_core.network import BoolArray, IntArray, Steps
 from nest_core.network.algorithms.spread import columns
-from nest_core.network.steps import Steps
 
 __all__ = ["Contents", "Move", "contents", "moves"]
 

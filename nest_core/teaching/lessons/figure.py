@@ -5,8 +5,6 @@ is asked at some of them, an exercise draws others for every student. Lessons pl
 under one spine, and bare chains of layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +15,7 @@ import numpy as np
 from nest_core.calibration.collectives.sweep import CollectiveSweep
 from nest_core.costs import LayerTable, Problem, Report, StateBytes
 from nest_core.documents import from_gbps_bytes, from_microseconds, require
+from nest_core.documents.columns import column_of
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware import default_stack, load_accelerator, under
 from nest_core.network import Network, collapse
@@ -143,6 +142,11 @@ class LessonFigure:
             for name, bounds in self.given.items()
         }
 
+    def check(self, name: str, where: str) -> None:
+        """Refuse a name that the figure lacks, where that can be told before it computes."""
+        if self.row is None and name not in self.names:
+            self.number(name, {}, where)
+
     def number(self, name: str, given: Settings, where: str = "words") -> Value:
         """Return what a name stands for; InputError for one that the figure lacks."""
         if name in self.given:
@@ -151,6 +155,7 @@ class LessonFigure:
             return self.numbers[name](given)
         row = self.row(given) if self.row else {}
         rule = f"must name what the figure {self.key} computes"
+        name = name if name in row else column_of(name)
         check_offered(where, rule, name, row if name in row else (*self.names, *row))
         return row[name]
 

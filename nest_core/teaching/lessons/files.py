@@ -4,9 +4,6 @@ A file is checked when it is read: its keys, its figure, its controls, and every
 that can be known before something slow is computed. Numbers are computed when they are asked for.
 """
 
-from __future__ import annotations
-
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -41,28 +38,27 @@ from nest_core.teaching.lessons.quantity import fill, names_in, scale
 __all__ = ["Finder", "among", "read_lesson"]
 
 T = TypeVar("T")
+_NumberAt = Callable[[str, str], Value]
 Finder = Callable[[LessonFile], LessonFigure]
 """The figure that a file names."""
 
+_DIGITS, _ROUNDED = 3, 0.005
+"""Significant digits of answers, and the tolerance that takes what they leave out."""
 _ANSWER = "answer"
 """What a worked solution may name beside its figure's numbers: the answer with its unit."""
 
 
-def among(figures: Mapping[str, LessonFigure]) -> Finder:
-    """Return what finds figures of a table."""
-
-    def find(file: LessonFile) -> LessonFigure:
-        check_offered("figure", "must be one of the figures", file.figure, figures)
-        require(
-            file.inputs is None,
-            "inputs",
-            "must be left out with this figure",
-            file.figure,
-            "leave it out",
-        )
-        return figures[file.figure]
-
-    return find
+def among(figures: Mapping[str, LessonFigure], file: LessonFile) -> LessonFigure:
+    """Return the figure of a table that a file names."""
+    check_offered("figure", "must be one of the figures", file.figure, figures)
+    require(
+        file.inputs is None,
+        "inputs",
+        "must be left out with this figure",
+        file.figure,
+        "leave it out",
+    )
+    return figures[file.figure]
 
 
 def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesson:
@@ -91,7 +87,7 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
 
     def words(value: T, where: str) -> T:
         # Where numbers have names of their own, nothing is computed before the lesson is opened.
-        return value if figure.row is not None else _filled(value, figure, given, where)
+        return value if figure.row is not None else _filled(value, _at(figure, given), where)
 
     controls = _controls(file.control, figure)
     starts = {control.key: control.standard for control in figure.controls}
@@ -112,17 +108,22 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
     )
 
 
-def _filled(value: T, figure: LessonFigure, given: Settings, where: str) -> T:
-    """Return words, or a table or list of them, with their numbers."""
+def _at(figure: LessonFigure, given: Settings) -> _NumberAt:
+    """Return what names stand for where this is given."""
+    return lambda name, where: figure.number(name, given, where)
+
+
+def _filled(value: T, number: _NumberAt, where: str) -> T:
+    """Return words, or a table or list of them, with the number of each name where it stands."""
     filled: Any = value
     if isinstance(value, str):
-        filled = fill(value, lambda name: figure.number(name, given, where), where)
+        filled = fill(value, lambda name: number(name, where), where)
     elif isinstance(value, list):
-        filled = [_filled(inner, figure, given, where) for inner in value]
+        filled = [_filled(inner, number, f"{where}[{place}]") for place, inner in enumerate(value)]
     elif isinstance(value, dict):
-        filled = {key: _filled(inner, figure, given, where) for key, inner in value.items()}
+        filled = {key: _filled(inner, number, f"{where}.{key}") for key, inner in value.items()}
     elif isinstance(value, BaseModel):
-        parts = {name: _filled(inner, figure, given, f"{where}.{name}") for name, inner in value}
+        parts = {name: _filled(inner, number, f"{where}.{name}") for name, inner in value}
         filled = value.model_copy(update=parts)
     return cast(T, filled)
 
@@ -131,34 +132,24 @@ def _explained(file: LessonFile, figure: LessonFigure, settings: Settings) -> Re
     """Return what a figure shows, with the file's words about it and their numbers."""
     reveal = figure.show(settings)
     moved = {name: value for name, value in settings.items() if name in figure.given}
-    given = figure.at({**file.question.given, **moved})
+    number = _at(figure, figure.at({**file.question.given, **moved}))
     return replace(
         reveal,
-        texts=(*reveal.texts, *_filled(file.explain, figure, given, "explain")),
-        formulas=(*reveal.formulas, *_filled(file.formula, figure, given, "formula")),
+        texts=(*reveal.texts, *_filled(file.explain, number, "explain")),
+        formulas=(*reveal.formulas, *_filled(file.formula, number, "formula")),
     )
 
 
 def _check_names(file: LessonFile, figure: LessonFigure) -> None:
     """Refuse a name in braces that the figure lacks, wherever it stands."""
-    if figure.row is not None:
-        return
-    for where, text in _all_words(file.model_dump(exclude={"inputs", "control"}), ""):
-        for name in names_in(text):
-            if name not in figure.names and (where, name) != ("exercise.solution", _ANSWER):
-                figure.number(name, {}, where)
 
+    def checked_number(name: str, where: str) -> float:
+        if (where, name) != ("exercise.solution", _ANSWER):
+            figure.check(name, where)
+        return 0.0
 
-def _all_words(value: Any, where: str) -> list[tuple[str, str]]:
-    if isinstance(value, str):
-        return [(where, value)]
-    if isinstance(value, dict):
-        parts = ((f"{where}.{key}".removeprefix("."), inner) for key, inner in value.items())
-    elif isinstance(value, list):
-        parts = ((f"{where}[{number}]", inner) for number, inner in enumerate(value))
-    else:
-        return []
-    return list(itertools.chain.from_iterable(_all_words(inner, path) for path, inner in parts))
+    for part, words in file.model_dump(exclude={"inputs", "control"}).items():
+        _filled(words, checked_number, part)
 
 
 def _check_right(question: QuestionTable, figure: LessonFigure) -> None:
@@ -168,29 +159,30 @@ def _check_right(question: QuestionTable, figure: LessonFigure) -> None:
             rule = "must be the key of a choice"
             check_offered("question.right", rule, right, question.choices)
         return
-    if isinstance(right, str) and figure.row is None and right not in figure.names:
-        figure.number(right, {}, "question.right")
+    if isinstance(right, str):
+        figure.check(right, "question.right")
     rule = "must be above 0 where a number is asked for"
     require(question.most > 0, "question.most", rule, question.most, "say how large it may be")
 
 
 def _brief(file: LessonFile, figure: LessonFigure, given: Settings) -> Brief:
     """Return question and notes with their numbers."""
-    asked, right = file.question, file.question.right
+    asked, right, number = file.question, file.question.right, _at(figure, given)
     if asked.choices:
-        right = _filled(str(right), figure, given, "question.right")
+        right = _filled(str(right), number, "question.right")
         check_offered("question.right", "must become the key of a choice", right, asked.choices)
     elif isinstance(right, str):
-        right = _numeric(figure, right, given, "question.right") / scale(asked.unit)
-    parts = dict(_filled(asked.model_copy(update={"right": right}), figure, given, "question"))
-    return Brief(Question.model_construct(**parts), _filled(file.notes, figure, given, "notes"))
+        right = _numeric(number, right, "question.right", asked.unit)
+    parts = dict(_filled(asked.model_copy(update={"right": right}), number, "question"))
+    return Brief(Question.model_construct(**parts), _filled(file.notes, number, "notes"))
 
 
-def _numeric(figure: LessonFigure, name: str, given: Settings, where: str) -> float:
-    value = figure.number(name, given, where)
+def _numeric(number: _NumberAt, name: str, where: str, unit: str) -> float:
+    """Return the number of a name in a unit."""
+    value = number(name, where)
     if isinstance(value, str):
         raise InputError(where, "must name a number", name, "name another")
-    return float(value)
+    return float(value) / scale(unit)
 
 
 def _controls(tables: list[ControlTable] | None, figure: LessonFigure) -> tuple[Control, ...]:
@@ -250,24 +242,31 @@ def _exercise(table: ExerciseTable, figure: LessonFigure) -> Exercise:
     for name, values in drawn.items():
         for value in (values[0], values[-1]):
             figure.at({name: value}, "exercise.given")
-    if figure.row is None and table.answer not in figure.names:
-        figure.number(table.answer, {}, "exercise.answer")
+    for name in (table.answer, *table.mistakes):
+        figure.check(name, "exercise.answer")
 
     def ask(settings: Settings) -> Asked:
-        given = figure.at(settings, "exercise.given")
-        answer = _numeric(figure, table.answer, given, "exercise.answer") / scale(table.unit)
-
-        def number(name: str) -> Value:
-            if name == _ANSWER:
-                return f"{answer:.4g} {table.unit}".rstrip()
-            return figure.number(name, given, "exercise")
-
+        number = _at(figure, figure.at(settings, "exercise.given"))
+        answer, *wrong = (
+            _numeric(number, name, "exercise.answer", table.unit)
+            for name in (table.answer, *table.mistakes)
+        )
+        is_rounded = table.tolerance >= _ROUNDED
+        if is_rounded and abs(answer - round(answer)) > 1e-9 * abs(answer):
+            answer = float(f"{answer:.{_DIGITS}g}")
+        words = f"{answer:.10g} {table.unit}".rstrip()
+        text, solution = _filled(
+            [table.text, table.solution],
+            lambda name, where: words if name == _ANSWER else number(name, where),
+            "exercise",
+        )
         return Asked(
-            fill(table.text, number, "exercise.text"),
+            text + " Three significant digits are enough." * is_rounded,
             answer,
             table.unit,
             table.tolerance * abs(answer),
-            fill(table.solution, number, "exercise.solution"),
+            solution,
+            tuple(wrong),
         )
 
     return Exercise(drawn, ask)

@@ -1,7 +1,5 @@
 """Lessons on groups of devices: experts, tensor parallelism, oversubscription, collectives."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from nest_core.calibration.collectives.sweep import sweep
@@ -42,6 +40,7 @@ _BLOCK = 1  # the first layer after the embedding
 _MIXTURE, _MIXTURE_NAME = "mixtral-8x7b", "Mixtral 8x7B"
 _DEVICES, _STAGES, _REPLICAS, _BATCH, _TOKENS = 64, 4, 16, 256, 4096
 _DEGREES = (1, 2, 4, 8)
+_VALUE_BYTES = 2
 
 
 @cache
@@ -69,12 +68,6 @@ def expert_buffer_bytes(ep: int, imbalance: float) -> float:
     return float(calls.bytes[_BLOCK] / calls.number[_BLOCK])
 
 
-def _experts(settings: Settings) -> Reveal:
-    node, imbalance = int(settings["node"]), float(settings["imbalance"])
-    reports = {f"ep {ep}": spread_experts(ep, node, imbalance) for ep in _DEGREES}
-    return Reveal(Plans(reports, ("memory", "time")))
-
-
 def _buffer(given: Settings) -> float:
     return expert_buffer_bytes(int(given["ep"]), float(given["imbalance"]))
 
@@ -91,7 +84,15 @@ EXPERTS = LessonFigure(
             "Load of the hottest device over the mean: 1 to 2.",
         ),
     ),
-    _experts,
+    lambda settings: Reveal(
+        Plans(
+            {
+                f"ep {ep}": spread_experts(ep, int(settings["node"]), float(settings["imbalance"]))
+                for ep in _DEGREES
+            },
+            ("memory", "time"),
+        )
+    ),
     {"ep": Given(8, 2, 8), "imbalance": Given(1.0, 1, 8), "node": Given(8, 2, 8)},
     {
         "name": lambda given: _MIXTURE_NAME,
@@ -104,10 +105,13 @@ EXPERTS = LessonFigure(
         "chosen": lambda given: load_model(_MIXTURE).top_k,
         "held": lambda given: load_model(_MIXTURE).experts // int(given["ep"]),
         "stays": lambda given: 1 / int(given["ep"]),
+        "value_bytes": lambda given: _VALUE_BYTES,
         "seen": lambda given: load_model(_MIXTURE).top_k / int(given["ep"]),
         "leaves": lambda given: 1 - 1 / int(given["ep"]),
         "buffer": _buffer,
         "sent": lambda given: (1 - 1 / int(given["ep"])) * _buffer(given),
+        "sent_mean": lambda given: (1 - 1 / int(given["ep"])) * _buffer({**given, "imbalance": 1}),
+        "sent_stays": lambda given: _buffer(given) / int(given["ep"]),
     },
     slow=True,
 )
@@ -207,6 +211,8 @@ TENSOR = LessonFigure(
         "sent": _sent_s,
         "seconds": lambda given: _width(given)[0] + _sent_s(given),
         "part": lambda given: _sent_s(given) / (_width(given)[0] + _sent_s(given)),
+        "over_compute": lambda given: _sent_s(given) / _width(given)[0],
+        "one_call": lambda given: _width(given)[3] / (_width(given)[0] + _width(given)[3]),
         "faster": lambda given: _one(given) / (_width(given)[0] + _sent_s(given)),
     },
     slow=True,
@@ -256,14 +262,6 @@ def fastest_width(per_node: int, ratio: int) -> int:
     return min(seconds, key=seconds.__getitem__)
 
 
-def _oversubscription(settings: Settings) -> Reveal:
-    per_node, ratio = int(settings["node"]), int(settings["after"])
-    reports = {
-        _width_name(tp, per_node): report for tp, report in width_reports(per_node, ratio).items()
-    }
-    return Reveal(Plans(reports, ("rate", "time"), _LARGE_TOKENS))
-
-
 def _before(given: Settings) -> int:
     return fastest_width(int(given["node"]), int(given["before"]))
 
@@ -303,7 +301,18 @@ OVERSUBSCRIPTION = LessonFigure(
         ),
         Control("node", "Devices per node", (4, 8), 8, "4 or 8."),
     ),
-    _oversubscription,
+    lambda settings: Reveal(
+        Plans(
+            {
+                _width_name(tp, int(settings["node"])): report
+                for tp, report in width_reports(
+                    int(settings["node"]), int(settings["after"])
+                ).items()
+            },
+            ("rate", "time"),
+            _LARGE_TOKENS,
+        )
+    ),
     {
         "node": Given(8, 1, 16),
         "before": Given(1, 1, 64),
@@ -324,6 +333,8 @@ OVERSUBSCRIPTION = LessonFigure(
         "right": _right,
         "left_GBps": lambda given: UPLINK_GBPS / int(given["after"]),
         "uplink": _uplink_seconds,
+        "uplink_whole": lambda given: _uplink_seconds({**given, "after": 1}),
+        "uplink_again": lambda given: int(given["node"]) * _uplink_seconds(given),
     },
     slow=True,
 )
@@ -362,14 +373,6 @@ def _early_bytes(given: Settings) -> float:
     )
 
 
-def _collectives(settings: Settings) -> Reveal:
-    devices = int(settings["devices"])
-    network = _switch(devices, float(settings["latency_us"]))
-    return Reveal(
-        Sweeps(tuple(sweep(network, "all_reduce", devices, algorithm=name) for name in _ALGORITHMS))
-    )
-
-
 def _steps(algorithm: str, given: Settings) -> int:
     latency_s = from_microseconds(float(given["latency_us"]))
     return round(_all_reduce_s(algorithm, 0.0, given) / latency_s)
@@ -381,7 +384,19 @@ COLLECTIVES = LessonFigure(
         Control("devices", "Devices (n)", (4, 8, 16, 64, 256), 16, "In one group: 4 to 256."),
         Control("latency_us", "Latency, µs", (1, 2, 5, 20), 2, "Of one step: 1 to 20 µs."),
     ),
-    _collectives,
+    lambda settings: Reveal(
+        Sweeps(
+            tuple(
+                sweep(
+                    _switch(int(settings["devices"]), float(settings["latency_us"])),
+                    "all_reduce",
+                    int(settings["devices"]),
+                    algorithm=name,
+                )
+                for name in _ALGORITHMS
+            )
+        )
+    ),
     {
         "devices": Given(16, 2, 4096),
         "latency_us": Given(2.0, 0.01, 1000),
@@ -390,9 +405,20 @@ COLLECTIVES = LessonFigure(
     {
         "port_GBps": lambda given: _PORT_GBPS,
         "crosses": lambda given: crossing_bytes(int(given["devices"]), float(given["latency_us"])),
+        "doubled": lambda given: crossing_bytes(
+            2 * int(given["devices"]), float(given["latency_us"])
+        ),
+        "growth": lambda given: (
+            crossing_bytes(2 * int(given["devices"]), float(given["latency_us"]))
+            / crossing_bytes(int(given["devices"]), float(given["latency_us"]))
+        ),
         "early": _early_bytes,
         "ring_steps": lambda given: _steps("ring", given),
         "tree_steps": lambda given: _steps("double_binary_tree", given),
+        "at_once": lambda given: (
+            _all_reduce_s("ring", 1e6 * float(given["size_MB"]), given)
+            - _all_reduce_s("ring", 0.0, given)
+        ),
         "ring": lambda given: _all_reduce_s("ring", 1e6 * float(given["size_MB"]), given),
         "tree": lambda given: _all_reduce_s(
             "double_binary_tree", 1e6 * float(given["size_MB"]), given

@@ -5,9 +5,6 @@ number in its texts are computed when they are asked for; nothing is stored. Uni
 a label on screen says otherwise.
 """
 
-from __future__ import annotations
-
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +25,7 @@ __all__ = [
     "check_offered",
 ]
 
+_HANDS = "abcdefghijklmnopqrstuvwxyz"
 Value = int | float | str
 Settings = Mapping[str, Value]
 
@@ -94,9 +92,11 @@ class Question(QuestionTable):
 
     def is_right(self, prediction: str | float) -> bool:
         """Whether a prediction is the answer."""
-        if isinstance(self.right, str) or isinstance(prediction, str):
-            return prediction == self.right
-        return abs(prediction - self.right) <= self.tolerance * abs(self.right)
+        return (
+            prediction == self.right
+            if isinstance(self.right, str) or isinstance(prediction, str)
+            else abs(prediction - self.right) <= self.tolerance * abs(self.right)
+        )
 
     def told(self, prediction: str | float) -> str:
         """Return a prediction as people read it."""
@@ -110,26 +110,11 @@ class Question(QuestionTable):
         """One sentence about a prediction, or the answer alone without one."""
         if prediction is None:
             return f"Answer: {self.answer}"
-        if self.is_right(prediction):
-            return f"Right. {self.answer}"
-        return f"You said: {self.told(prediction)}. Computed: {self.answer}"
-
-    @property
-    def hands(self) -> dict[str, str]:
-        """What a class raises its hands for, by key: the choices, or ranges that double."""
-        edges = [0.0, *(self.most / 2**power for power in (3, 2, 1, 0))]
-        return self.choices or {
-            key: f"{low:g} to {high:g} {self.unit}".rstrip()
-            for key, low, high in zip("abcd", edges, edges[1:], strict=False)
-        }
-
-    @property
-    def right_hand(self) -> str:
-        """Key of the one of `hands` that is right."""
-        if isinstance(self.right, str):
-            return self.right
-        share = max(self.right, 1e-300) / self.most
-        return "abcd"[min(3, max(0, 3 + math.ceil(math.log2(share))))]
+        return (
+            f"Right. {self.answer}"
+            if self.is_right(prediction)
+            else f"You said: {self.told(prediction)}. Computed: {self.answer}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +123,31 @@ class Brief:
 
     question: Question
     notes: NotesTable
+
+    @property
+    def hands(self) -> dict[str, str]:
+        """What a class raises its hands for, by key: the choices, or the number among others."""
+        return self.question.choices or {
+            key: f"{float(f'{value:.3g}'):g} {self.question.unit}".rstrip()
+            for key, value in self._offered.items()
+        }
+
+    @property
+    def right_hand(self) -> str:
+        """Key of the one of `hands` that is right."""
+        right = self.question.right
+        return next((key for key, value in self._offered.items() if value == right), str(right))
+
+    @property
+    def _offered(self) -> dict[str, float]:
+        """The number that is right among typical wrong ones, or among some where there are few."""
+        if isinstance(self.question.right, str):
+            return {}
+        right, texts = self.question.right, [mistake.answer for mistake in self.notes.mistakes]
+        numbers = [float(text) for text in texts if text.replace(".", "", 1).isdecimal()]
+        others = (*numbers, 2 * right, right / 2, 4 * right)
+        wrong = [value for value in others if not self.question.is_right(value)]
+        return dict(zip(_HANDS, sorted({right, *wrong[: max(len(numbers), 3)]}), strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +185,8 @@ class Asked:
         How far an answer may be off, in ``unit``.
     solution : str
         Worked, with this student's numbers.
+    mistakes : tuple of float
+        Typical wrong answers, in ``unit``.
     """
 
     text: str
@@ -182,6 +194,12 @@ class Asked:
     unit: str
     tolerance: float
     solution: str
+    mistakes: tuple[float, ...] = ()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no answer counts that is as near to a typical wrong one as may be."""
+        return all(abs(wrong - self.answer) > 2 * self.tolerance for wrong in self.mistakes)
 
 
 @dataclass(frozen=True, slots=True)

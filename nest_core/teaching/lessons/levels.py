@@ -7,8 +7,6 @@ level at which they meet, so a cell of the table asks for the level of the link 
 before, not for that stage's device (NEST, MLSys 2026, section 4, figure 4).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -371,6 +369,8 @@ LEVELS = LessonFigure(
         "data": lambda given: ", ".join(f"{units:g}" for units in UNITS[1:-1]),
         "stages": lambda given: STAGES,
         "places": lambda given: network().devices,
+        "nodes": lambda given: int(network().node.max()) + 1,
+        "per_node": lambda given: int((_large().node == 0).sum()),
         "inside": lambda given: hop_seconds()[0],
         "across": lambda given: hop_seconds()[1],
         "devices": lambda given: _large().devices,
@@ -381,5 +381,11 @@ LEVELS = LessonFigure(
             f"{stage.micro_batch_s:g}" for stage in _exercise(given).stages
         ),
         "iteration": lambda given: _exercise(given).iteration_s,
+        "unfilled": lambda given: (
+            int(given["m"]) * max(stage.micro_batch_s for stage in _exercise(given).stages)
+        ),
+        "one_by_one": lambda given: (
+            int(given["m"]) * sum(stage.micro_batch_s for stage in _exercise(given).stages)
+        ),
     },
 )

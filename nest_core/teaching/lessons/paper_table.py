@@ -6,8 +6,6 @@ the artifact reverses; and with transfers in milliseconds as well, as layer time
 paper's rows are priced like this (`nest_core.paper.published`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -107,8 +105,7 @@ def _sizes(instance: Instance) -> tuple[float, float]:
     longest = max(map(sum, zip(layers.forward, layers.backward, strict=True)))
     between = boundary_levels(instance, instance.stage_devices(layers.width), len(solution.stages))
     rate = min(instance.bandwidths[: max(between) + 1])
-    transfer = max((size for _, _, size in layers.edges), default=0.0) / rate
-    return transfer, longest
+    return max((size for _, _, size in layers.edges), default=0.0) / rate, longest
 
 
 def _show(settings: Settings) -> Reveal:
@@ -151,9 +148,11 @@ def _moved(cell: Leads) -> str:
         for planner, (_, published, right, _) in cell.leads.items()
         if published is not None and right is not None and abs(published / right - 1) > 0.005
     ]
-    if not changes:
-        return "In this cell that changes no lead."
-    return f"In the right order NEST's lead changes: over {', over '.join(changes)}."
+    return (
+        "In this cell that changes no lead."
+        if not changes
+        else f"In the right order NEST's lead changes: over {', over '.join(changes)}."
+    )
 
 
 def _lead_formula(cell: Leads, planner: str) -> FormulaTable:
@@ -214,10 +213,6 @@ def _factor(given: Settings) -> float:
     return (compute + _PER_SECOND * transfer) / (compute + transfer)
 
 
-def _words(ratio: float | None) -> str:
-    return "without a figure" if ratio is None else f"{ratio:.3g}"
-
-
 PAPER_TABLE = LessonFigure(
     "table",
     (
@@ -248,10 +243,15 @@ PAPER_TABLE = LessonFigure(
         "lead": lambda given: _ratios()[0] - 1,
         "right": lambda given: _right(*_ratios()),
         "left": lambda given: _left(*_ratios()),
-        "mixtral": lambda given: _words(leads("mixtral", ASKED[1]).leads["manual"][2]),
+        "mixtral": lambda given: (
+            "without a figure"
+            if (lead := leads("mixtral", ASKED[1]).leads["manual"][2]) is None
+            else f"{lead:.3g}"
+        ),
         "transfer": _transfer_s,
         "transfer_s": _transfer_s,
         "factor": _factor,
+        "per_second": lambda given: _PER_SECOND,
     },
     slow=True,
 )

@@ -1,7 +1,5 @@
 """Lessons on one pipeline and its replicas: the bubble, the stash, the stages of ZeRO."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from nest_core.costs import (
@@ -57,8 +55,7 @@ def played(schedule: str, stages: int, micro_batches: int) -> Timeline:
         (0.0,) * (stages + 1),
         micro_batches,
     )
-    report = price(chain, Plan(point, tuple(range(stages + 1)), ("none",) * stages))
-    return timeline(chain, report)
+    return timeline(chain, price(chain, Plan(point, tuple(range(stages + 1)), ("none",) * stages)))
 
 
 def idle_share(playback: Timeline) -> float:
@@ -97,6 +94,9 @@ BUBBLE = LessonFigure(
         "idle": lambda given: idle_share(played("1f1b", *_sizes(given))),
         "over": lambda given: (_sizes(given)[0] - 1) / _sizes(given)[1],
         "one": lambda given: 1 / _sizes(given)[0],
+        "goal": lambda given: 0.1,
+        "forward": lambda given: FORWARD_S,
+        "backward": lambda given: BACKWARD_S,
         "total": lambda given: played("1f1b", *_sizes(given)).seconds,
         "held": lambda given: _flying("1f1b", given)[0],
     },
@@ -109,11 +109,6 @@ def pipeline(schedule: str, recompute: str, stages: int = 8, micro_batches: int 
     job = problem(_STASH_MODEL, _TOKENS, _REPLICAS * micro_batches, stages * _REPLICAS, stages)
     point = Point(1, False, _REPLICAS, stages, 1, 1, ORDER, schedule=schedule)
     return price(job, Plan(point, even_cuts(job.layers, stages), (recompute,) * stages))
-
-
-def _stash(settings: Settings) -> Reveal:
-    schedule, recompute = str(settings["schedule"]), str(settings["recompute"])
-    return Reveal(Plans({_STASH_NAME: pipeline(schedule, recompute)}, ("memory",)))
 
 
 def _stash_report(given: Settings) -> Report:
@@ -150,7 +145,7 @@ STASH = LessonFigure(
             "None keeps everything, selective drops the attention, full keeps layer inputs only.",
         ),
     ),
-    _stash,
+    lambda settings: Reveal(Plans({_STASH_NAME: _stash_report(settings)}, ("memory",))),
     {
         "schedule": Given("1f1b", values=SCHEDULES),
         "recompute": Given("none", values=RECOMPUTE),
@@ -165,6 +160,11 @@ STASH = LessonFigure(
         "last": lambda given: _flying(str(given["schedule"]), given)[-1],
         "behind": lambda given: int(given["pp"]) - 1,
         "activations": lambda given: _held(given) * from_gib(float(given["kept_GiB"])),
+        "all_at_once": lambda given: int(given["m"]) * from_gib(float(given["kept_GiB"])),
+        "of_the_first": lambda given: (
+            _held({**given, "stage": 1}) * from_gib(float(given["kept_GiB"]))
+        ),
+        "beside": lambda given: (_held(given) - 1) * from_gib(float(given["kept_GiB"])),
         "gpipe": lambda given: _fullest_bytes(pipeline("gpipe", "none", *_sizes(given))),
         "kept": lambda given: _stash_report(given).stages[0].memory.activations,
         "stash": lambda given: _stash_report(given).stages[0].memory.stash,
@@ -202,14 +202,16 @@ def sent_bytes(zero: int, ranks: int, micro_batches: int) -> float:
     return (ranks - 1) / ranks * per_parameter * parameters
 
 
-def _zero(settings: Settings) -> Reveal:
-    ranks, micro_batches = int(settings["ranks"]), int(settings["m"])
-    reports = {f"ZeRO {zero}": replica(zero, ranks, micro_batches) for zero in range(4)}
-    return Reveal(Plans(reports, ("memory", "time")))
-
-
-def _sent(zero: int, given: Settings) -> float:
-    return sent_bytes(zero, int(given["ranks"]), int(given["m"]))
+def _states(given: Settings, further: int = 0) -> float:
+    """Return bytes of states at a ZeRO stage, or so many stages further, 1 after 3."""
+    return (
+        1e9
+        * float(given["billions"])
+        * _per_parameter(
+            (int(given["zero"]) + further - 1) % 3 + 1 if further else int(given["zero"]),
+            int(given["ranks"]),
+        )
+    )
 
 
 ZERO = LessonFigure(
@@ -218,7 +220,15 @@ ZERO = LessonFigure(
         Control("ranks", "Ranks (N)", (4, 8, 16, 64, 256), 64, "Data-parallel ranks: 4 to 256."),
         Control("m", "Micro-batches (m)", (1, 2, 4, 8, 16), 4, "Per rank and iteration: 1 to 16."),
     ),
-    _zero,
+    lambda settings: Reveal(
+        Plans(
+            {
+                f"ZeRO {zero}": replica(zero, int(settings["ranks"]), int(settings["m"]))
+                for zero in range(4)
+            },
+            ("memory", "time"),
+        )
+    ),
     {
         "ranks": Given(64, max=65536),
         "m": Given(4),
@@ -235,11 +245,16 @@ ZERO = LessonFigure(
         "per_parameter": lambda given: _per_parameter(int(given["zero"]), int(given["ranks"])),
         "second": lambda given: _per_parameter(2, int(given["ranks"])),
         "third": lambda given: _per_parameter(3, int(given["ranks"])),
-        "states": lambda given: (
-            1e9 * float(given["billions"]) * _per_parameter(int(given["zero"]), int(given["ranks"]))
+        "states": _states,
+        "next_stage": lambda given: _states(given, 1),
+        "last_stage": lambda given: _states(given, 2),
+        "no_optimizer": lambda given: (
+            1e9
+            * float(given["billions"])
+            * sum(state_shares(int(given["zero"]), int(given["ranks"]), _replica_states()[1])[:2])
         ),
-        "first_sent": lambda given: _sent(1, given),
-        "third_sent": lambda given: _sent(3, given),
+        "first_sent": lambda given: sent_bytes(1, int(given["ranks"]), int(given["m"])),
+        "third_sent": lambda given: sent_bytes(3, int(given["ranks"]), int(given["m"])),
     },
     slow=True,
 )

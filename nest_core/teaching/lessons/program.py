@@ -12,8 +12,6 @@ References
 NEST, MLSys 2026, section 4 and algorithm 1.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from functools import cache
@@ -121,8 +119,7 @@ def places() -> Slots:
 def hop_seconds() -> tuple[float, ...]:
     """Seconds of a unit of data over a link of each level, as the program reads them."""
     point = Point(WIDTH, True, 1, len(places()), 1, 0, PAPER_ORDER)
-    forward = level_links(chain(), point, places()).forward.seconds(1.0)
-    return tuple(forward[1:].tolist())
+    return tuple(level_links(chain(), point, places()).forward.seconds(1.0)[1:].tolist())
 
 
 @cache
@@ -347,10 +344,9 @@ def _packed() -> float:
     return (MICRO_BATCHES + count - 1) * min(every)
 
 
-def _objective_of(given: Settings) -> float:
-    """Return an iteration by the paper's objective, of three stages."""
-    times = [float(given[name]) for name in ("t1", "t2", "t3")]
-    return (int(given["micro_batches"]) + len(times) - 1) * max(times)
+def _times(given: Settings) -> list[float]:
+    """Return seconds of the stages of the exercise."""
+    return [float(given[name]) for name in ("t1", "t2", "t3")]
 
 
 PROGRAM = LessonFigure(
@@ -376,6 +372,12 @@ PROGRAM = LessonFigure(
         "layers": lambda given: LAYERS,
         "times": lambda given: ", ".join(f"{seconds:g}" for seconds in SECONDS),
         "data": lambda given: ", ".join(f"{units:g}" for units in UNITS[1:-1]),
+        "width": lambda given: WIDTH,
+        "nodes": lambda given: int(network().node.max()) + 1,
+        "per_node": lambda given: int((network().node == 0).sum()),
+        "devices": lambda given: network().devices,
+        "least": lambda given: min(UNITS[1:-1]),
+        "stages": lambda given: len(_times(given)),
         "inside": lambda given: hop_seconds()[0],
         "across": lambda given: hop_seconds()[1],
         "m": lambda given: MICRO_BATCHES,
@@ -384,6 +386,12 @@ PROGRAM = LessonFigure(
         "idle": lambda given: network().devices - WIDTH * chosen().stages,
         "packed": lambda given: _packed(),
         "best": lambda given: iteration(chosen()),
-        "objective": _objective_of,
+        "objective": lambda given: (
+            (int(given["micro_batches"]) + len(_times(given)) - 1) * max(_times(given))
+        ),
+        "unfilled": lambda given: int(given["micro_batches"]) * max(_times(given)),
+        "summed": lambda given: (
+            sum(_times(given)) + (int(given["micro_batches"]) - 1) * max(_times(given))
+        ),
     },
 )

@@ -7,8 +7,6 @@ its number. Nothing else is done there: a file of somebody else's cannot compute
 anything.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 
@@ -99,8 +97,7 @@ def _numbers(text: str) -> tuple[float, ...]:
     plain = text.replace("'", "").replace("\u2019", "")
     marks = re.findall(r"[.,]", plain)
     if len(set(marks)) == 2:
-        last = marks[-1]
-        tries = [plain.replace("." if last == "," else ",", "").replace(",", ".")]
+        tries = [plain.replace("." if marks[-1] == "," else ",", "").replace(",", ".")]
     elif len(marks) > 1:
         tries = [plain.replace(marks[0], "")]
     else:
@@ -112,8 +109,6 @@ def _numbers(text: str) -> tuple[float, ...]:
     except ValueError:  # several decimal marks
         return ()
 
-
-Number = Value
 
 _PLACE = re.compile(r"\{([^{}:]+)(?::([^{}:]*))?\}")
 

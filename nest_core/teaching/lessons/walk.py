@@ -8,8 +8,6 @@ the class sees it. The schedule is priced like any plan and played back
 (`nest_core.costs.timeline`, `nest_core.costs.pass_steps`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,6 +27,7 @@ from nest_core.teaching.lessons.figure import (
     noded,
 )
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
+from nest_core.teaching.lessons.quantity import fill
 
 __all__ = [
     "ALGORITHMS",
@@ -129,12 +128,15 @@ def _show(settings: Settings) -> Reveal:
     nodes, per_node = _sizes(str(settings["fabric"]))
     walk = Walk(steps_taken, contents_held, int(settings["step"]), nodes, per_node)
     algorithm = str(settings["algorithm"])
-    return Reveal(walk, (_TEXTS[algorithm],), (*_formulas(walk, algorithm),))
+    numbers = {"sent": bytes_in_words(_most(steps_taken, 1)), "size": bytes_in_words(GB)}
+    return Reveal(
+        walk, (fill(_TEXTS[algorithm], numbers.__getitem__),), (*_formulas(walk, algorithm),)
+    )
 
 
 _TEXTS = {
-    "ring": "Every link of the ring carries nearly twice the gradient: once while sums travel, "
-    "once while results travel. Length hardly matters; the slowest link sets the pace.",
+    "ring": "Every link of the ring carries {sent} for a gradient of {size}: a part while sums "
+    "travel, as much while results travel. Length hardly matters; the slowest link sets the pace.",
     "tree": "Chunks follow one another up and down two trees that join nodes, one pair of trees "
     "for each device of a node: few hops, so little latency, and all NICs work at once.",
     "hierarchical": "Inside nodes first: each device then has only its share of the gradient to "
@@ -165,8 +167,9 @@ def _formulas(walk: Walk, algorithm: str) -> tuple[FormulaTable, ...]:
         FormulaTable(
             name="Time",
             symbols="sum over steps of latency + bytes / rate of the slowest link",
-            numbers=f"{most} / {humanise_rate(rate)} + latency = {humanise_seconds(last.seconds)}; "
-            f"{LINKS[slow]} sends {percent(float(busy[slow]))} of it",
+            numbers=f"{humanise_seconds(last.seconds)}; in {percent(float(busy[slow]))} of it "
+            f"{'an NVLink' if slow == 0 else 'a NIC'} sends at {humanise_rate(rate)}, the rest is "
+            "latency and other links",
             source="the phases that plans are priced by (method.md, Network)",
         ),
     )
@@ -223,6 +226,8 @@ STEPS = LessonFigure(
         "every": lambda given: bytes_in_words(GB * int(given["nodes"]) * int(given["per_node"])),
         "leaves": lambda given: bytes_in_words(_most(_asked(given)[0], 1)),
         "total": lambda given: _asked(given)[0].seconds,
+        "sums": lambda given: _asked(given)[0].seconds / 2,
+        "by_nvlink": lambda given: _asked(given)[0].seconds * float(given["nic_GBps"]) / NODE_GBPS,
         "halved": lambda given: (
             _asked({**given, "nic_GBps": float(given["nic_GBps"]) / 2})[0].seconds
         ),
@@ -312,10 +317,14 @@ def _show_passes(settings: Settings) -> Reveal:
     end = PassWalk(steps, len(steps.states), walk.nic_Bps)
     report = steps.timeline.report
     _, virtual = SCHEDULES[schedule]
-    crossings = 2 * (virtual * stages - 1) * count
     return Reveal(
         walk,
-        (_PASS_TEXTS[schedule],),
+        (
+            fill(
+                _PASS_TEXTS[schedule], lambda name: PASSES.number(name, {"pp": stages, "m": count})
+            ),
+            _drawn(settings),
+        ),
         (
             FormulaTable(
                 name="Bubble without communication",
@@ -328,7 +337,8 @@ def _show_passes(settings: Settings) -> Reveal:
             FormulaTable(
                 name="Messages of a rank's peers over NICs",
                 symbols="2 (v pp - 1) m",
-                numbers=f"2 ({virtual} · {stages} - 1) {count} = {crossings} of "
+                numbers=f"2 ({virtual} · {stages} - 1) {count} = "
+                f"{2 * (virtual * stages - 1) * count} of "
                 f"{bytes_in_words(MESSAGE)}",
                 source="forward and backward over every boundary",
             ),
@@ -346,13 +356,40 @@ def _show_passes(settings: Settings) -> Reveal:
 _PASS_TEXTS = {
     "1F1B": "After its first micro-batches every stage runs one forward and one backward pass in "
     "turn. It waits while the first micro-batch climbs and while the last one comes back.",
-    "interleaved": "Every stage holds two pieces of the model, so work reaches the last stage "
-    "sooner and the bubble is half; every micro-batch goes over the NICs about twice as often.",
+    "interleaved": "Every stage holds {virtual} pieces of the model, so work reaches the last "
+    "stage sooner; the bubble shrinks from {bubble:percent} to {half:percent}; every micro-batch "
+    "goes over the NICs {more:2} times as often.",
 }
 
 
-def _asked_passes(given: Settings, schedule: str) -> PassSteps:
-    return passed(schedule, int(given["pp"]), int(given["m"]), float(given["nic_GBps"]))
+_VIRTUAL = SCHEDULES["interleaved"][1]
+_QUICK = 8
+
+
+def _hop_s(nic_GBps: float) -> float:
+    """Return what a stage pays for a message, as in each pass of a stage in the middle."""
+    return float(passed("1F1B", 4, 4, nic_GBps).timeline.pass_parts_s[1, 0, 0])
+
+
+def _rounded_words(seconds: float) -> str:
+    """Return a time in words, where sums in another order differ in their last digits."""
+    return humanise_seconds(float(f"{seconds:.6g}"))
+
+
+def _drawn(settings: Settings) -> str:
+    """Say what the drawing's passes hold of a message."""
+    sends = _chosen_passes(settings).timeline.pass_parts_s[:, :, 0]
+    ends, between = map(_rounded_words, (sends.min(), sends.max()))
+    return (
+        f"A message takes {_rounded_words(_hop_s(float(settings['nic'])))}. What a stage pays "
+        "for messages is drawn in equal parts in its forward and its backward passes: "
+        + (f"{ends} in each." if ends == between else f"{ends} at the ends, {between} between.")
+    )
+
+
+def _asked_passes(given: Settings, schedule: str, times: int = 1) -> PassSteps:
+    """Return an iteration on NICs so many times as fast."""
+    return passed(schedule, int(given["pp"]), int(given["m"]), times * float(given["nic_GBps"]))
 
 
 def _bubble(given: Settings, virtual: int) -> float:
@@ -389,16 +426,16 @@ PASSES = LessonFigure(
         "plain": lambda given: _asked_passes(given, "1F1B").seconds,
         "interleaved": lambda given: _asked_passes(given, "interleaved").seconds,
         "bubble": lambda given: _bubble(given, 1),
-        "half": lambda given: _bubble(given, 2),
-        "hop": lambda given: MESSAGE / (1e9 * float(given["nic_GBps"])),
+        "half": lambda given: _bubble(given, _VIRTUAL),
+        "half_over": lambda given: (int(given["pp"]) - 1) / (_VIRTUAL * int(given["m"])),
+        "ratio": lambda given: _bubble(given, _VIRTUAL) / _bubble(given, 1),
+        "virtual": lambda given: _VIRTUAL,
+        "more": lambda given: (_VIRTUAL * int(given["pp"]) - 1) / (int(given["pp"]) - 1),
+        "hop": lambda given: _rounded_words(_hop_s(float(given["nic_GBps"]))),
         "pass": lambda given: FORWARD_S,
-        "quick": lambda given: (
-            passed(
-                "interleaved", int(given["pp"]), int(given["m"]), 8 * float(given["nic_GBps"])
-            ).seconds
-        ),
-        "quick_plain": lambda given: (
-            passed("1F1B", int(given["pp"]), int(given["m"]), 8 * float(given["nic_GBps"])).seconds
-        ),
+        "back": lambda given: BACKWARD_S,
+        "quick_times": lambda given: _QUICK,
+        "quick": lambda given: _asked_passes(given, "interleaved", _QUICK).seconds,
+        "quick_plain": lambda given: _asked_passes(given, "1F1B", _QUICK).seconds,
     },
 )

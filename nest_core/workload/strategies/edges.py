@@ -12,6 +12,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from nest_core.workload.graph import Dim, Graph, Node, Split
 
@@ -111,11 +112,7 @@ def _without_collectives(graph: Graph) -> Graph:
     if not any(node.op == "collective" for node in graph.nodes):
         return graph
 
-    def origin(name: str) -> str:
-        while graph[name].op == "collective":
-            name = graph[name].inputs[0]
-        return name
-
+    origin = partial(graph.behind, op="collective")
     computing = [node for node in graph.nodes if node.op != "collective"]
     rewired = [_reading(node, tuple(map(origin, node.inputs))) for node in computing]
     last = origin(graph.output.name)
@@ -138,8 +135,7 @@ def _entered(
     context: str,
 ) -> str:
     """Return the name under which a node reads one of its inputs, collectives inserted."""
-    tensor = done[name]
-    origin = done[node.inputs[number]]
+    tensor, origin = done[name], done[node.inputs[number]]
     if origin.is_tokens:
         return name
     if inside(node, "ep") != inside(origin, "ep"):
@@ -167,8 +163,7 @@ def _entered(
             )
         ]
     if _travels(node, number):
-        passes = _RINGS if context == "ring" else _GATHERS
-        tensor = done[after(tensor, "exchange", "cp", *passes)]
+        tensor = done[after(tensor, "exchange", "cp", *(_RINGS if context == "ring" else _GATHERS))]
     return tensor.name
 
 
@@ -176,9 +171,11 @@ def _travels(node: Node, number: int) -> bool:
     """Whether an input is attention's key or value, of which every rank needs all tokens."""
     if not _shares_tokens(node, "cp"):
         return False
-    if node.op == "attention":
-        return number >= (2 if len(node.inputs) == 5 else 1)
-    return node.op == "matmul" and node.core and number == 1
+    return (
+        number >= (2 if len(node.inputs) == 5 else 1)
+        if node.op == "attention"
+        else node.op == "matmul" and node.core and number == 1
+    )
 
 
 def _partial(graph: Graph, node: Node, axis: str) -> bool:

@@ -91,8 +91,7 @@ def _ends(graph: Graph) -> tuple[str, ...]:
     """Return the first projection of experts that reads tokens, and that which makes them again."""
     products = [node for node in graph.nodes if node.op == "grouped_linear"]
     first = next(node for node in products if "hidden" in node.weights[0][-1])
-    last = next(node for node in products if "hidden" in node.weights[0][-2])
-    return first.name, last.name
+    return first.name, next(node for node in products if "hidden" in node.weights[0][-2]).name
 
 
 def _divided(graph: Graph, node: Node) -> bool:

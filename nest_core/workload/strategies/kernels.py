@@ -87,8 +87,9 @@ def joined_projections(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     nodes = []
     for node in graph.nodes:
         if node.op in ("linear", "grouped_linear"):
-            module = node.name.rpartition(".")[0]
-            head = first.setdefault((module, node.op, *node.inputs), node.name)
+            head = first.setdefault(
+                (node.name.rpartition(".")[0], node.op, *node.inputs), node.name
+            )
             node = replace(node, together="" if head == node.name else head)
         nodes.append(node)
     return Graph(graph.kind, tuple(nodes))

@@ -85,9 +85,11 @@ def context_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
 
 def _touched(graph: Graph, node: Node) -> frozenset[str]:
     """Symbols of a node's output, weights and inputs; those of collectives follow from them."""
-    if node.op == "collective":
-        return frozenset()
-    return node.symbols.union(*(graph[name].written for name in node.inputs))
+    return (
+        frozenset()
+        if node.op == "collective"
+        else node.symbols.union(*(graph[name].written for name in node.inputs))
+    )
 
 
 def _check_widths(graph: Graph, strategy: Strategy, sizes: Sizes) -> None:

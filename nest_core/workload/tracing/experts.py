@@ -91,9 +91,11 @@ class Stacked(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         transposed = self.weight.transpose(1, 2)
-        if self.bias is None:
-            return torch.bmm(x, transposed)
-        return torch.baddbmm(self.bias.unsqueeze(1), x, transposed)
+        return (
+            torch.bmm(x, transposed)
+            if self.bias is None
+            else torch.baddbmm(self.bias.unsqueeze(1), x, transposed)
+        )
 
 
 class Experts(nn.Module):

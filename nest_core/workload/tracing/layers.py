@@ -147,8 +147,7 @@ class AlibiCore(nn.Module):
         places = torch.arange(query.shape[-2], device=query.device)
         distance = places[:, None] - places[None, :]
         ranks = torch.arange(1, self.heads + 1, device=query.device)
-        slopes = torch.pow(2.0, -8.0 * ranks / self.heads)
-        bias = -slopes[:, None, None] * distance
+        bias = -torch.pow(2.0, -8.0 * ranks / self.heads)[:, None, None] * distance
         bias = bias.masked_fill(distance < 0, float("-inf")).to(query.dtype)
         return F.scaled_dot_product_attention(
             query,
@@ -272,8 +271,7 @@ class Gate(nn.Module):
         self.function = function
 
     def forward(self, gate: Tensor, up: Tensor) -> Tensor:
-        activation = F.silu if self.function == "swiglu" else F.gelu
-        return activation(gate) * up
+        return (F.silu if self.function == "swiglu" else F.gelu)(gate) * up
 
 
 class Gated(nn.Module):

@@ -70,8 +70,7 @@ class TokenTypes(nn.Module):
 
 def _embedding(sizes: Sizes, **steps: nn.Module) -> nn.Module:
     """Return tokens ``[b, s]`` to the residual stream, through the given steps."""
-    tokens = nn.Embedding(sizes.vocabulary, sizes.hidden)
-    return nn.Sequential(OrderedDict(tokens=tokens, **steps))
+    return nn.Sequential(OrderedDict(tokens=nn.Embedding(sizes.vocabulary, sizes.hidden), **steps))
 
 
 class Head(nn.Module):
@@ -126,8 +125,7 @@ class Block(nn.Module):
         self.attention_dropout = nn.Dropout(DROPOUT) if dropout else nn.Identity()
         self.attention_residual = Add()
         self.mlp_norm = norm(sizes.hidden)
-        self.mlp = mlp
-        self.experts = experts
+        self.mlp, self.experts = mlp, experts
         self.shared = shared
         self.shared_add = Add()
         self.mlp_post_norm = norm(sizes.hidden) if post_norm else nn.Identity()
@@ -163,10 +161,10 @@ class PostNormBlock(nn.Module):
         self.mlp_norm = nn.LayerNorm(sizes.hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.attention_dropout(self.attention(x))
-        x = self.attention_norm(self.attention_residual(x, y))
-        y = self.mlp_dropout(self.mlp(x))
-        return cast(Tensor, self.mlp_norm(self.mlp_residual(x, y)))
+        x = self.attention_norm(
+            self.attention_residual(x, self.attention_dropout(self.attention(x)))
+        )
+        return cast(Tensor, self.mlp_norm(self.mlp_residual(x, self.mlp_dropout(self.mlp(x)))))
 
 
 def _plain_norm(width: int) -> nn.Module:

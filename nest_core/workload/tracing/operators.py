@@ -223,9 +223,11 @@ def canonical(target: Any) -> tuple[str, str] | None:
         return ("elementwise", "cast")
     tags = target.tags
     listed = name in _MOVES or name in _ELEMENTWISE or name in _REDUCTIONS
-    if listed or torch.Tag.pointwise in tags or torch.Tag.reduction in tags:
-        return ("elementwise", name)
-    return None
+    return (
+        ("elementwise", name)
+        if listed or torch.Tag.pointwise in tags or torch.Tag.reduction in tags
+        else None
+    )
 
 
 def _known(target: Any) -> bool:

@@ -79,8 +79,7 @@ def trace_own(target: str, folder: Path) -> list[OwnLayer]:
     built = _built(_imported(target, folder), target)
     if not isinstance(built, Mapping):
         sizes = built[2] if isinstance(built, tuple) and len(built) > 2 else {}
-        kind = "moe_block" if "experts" in sizes else "block"
-        built = {kind: built}
+        built = {"moe_block" if "experts" in sizes else "block": built}
     require(built, target, f"must return {_RETURNS}", "an empty mapping", "name a layer")
     return [_layer(target, kind, entry) for kind, entry in built.items()]
 
@@ -311,8 +310,7 @@ def as_document(
     model : mapping of str to int, optional
         What the nodes leave open, where one model was traced and no family.
     """
-    version = torch.__version__.partition("+")[0]
-    fields = {"family": family, "torch": version, "source": source}
+    fields = {"family": family, "torch": torch.__version__.partition("+")[0], "source": source}
     head = json.dumps(fields if model is None else {**fields, "model": dict(model)}, indent=2)
     blocks = ",\n".join(
         f"    {json.dumps(kind)}: [\n"

@@ -144,16 +144,16 @@ def trace(
     >>> nodes[1]["shape"], nodes[1]["weights"]
     ([[3], ['ffn']], [[['ffn'], ['hidden']], [['ffn']]])
     """
-    reader = _Reader(module, export(module, inputs))
-    return [as_node(entry, symbols or {}) for entry in reader.read()]
+    return [
+        as_node(entry, symbols or {}) for entry in _Reader(module, export(module, inputs)).read()
+    ]
 
 
 class _Reader:
     """Walks an exported graph and collects entries."""
 
     def __init__(self, module: nn.Module, program: torch.export.ExportedProgram) -> None:
-        self.module = module
-        self.graph = program.graph
+        self.module, self.graph = module, program.graph
         self.signature = program.graph_signature
         self.groups = fused_groups(module, program.graph)
         self.values: dict[fx.Node, _Value] = {}
@@ -332,8 +332,7 @@ class _Reader:
 def _distinct(values: Sequence[_Value]) -> tuple[tuple[str, ...], list[str]]:
     """Names of the parameters and of the entries among values, each once."""
     weights = dict.fromkeys(name for value in values for name in value.weights)
-    sources = dict.fromkeys(value.source for value in values if value.source)
-    return tuple(weights), list(sources)
+    return tuple(weights), list(dict.fromkeys(value.source for value in values if value.source))
 
 
 def _shape_of(node: fx.Node) -> Shape:

@@ -7,8 +7,6 @@ says what stood before: presses are answered anew from the state that was last d
 Importing this module outside a running Streamlit fails: it registers the component.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +19,12 @@ _component = st.components.v2.component("nest-studio.keys", js="keys.js")
 
 
 def listen(
-    keys: Mapping[str, str], on_press: Callable[[str], None], moves: Sequence[str], *, key: str
+    keys: Mapping[str, str],
+    on_press: Callable[[str], None],
+    moves: Sequence[str],
+    *,
+    key: str,
+    everywhere: bool = False,
 ) -> None:
     """Call back for keys that are pressed while no field has the focus.
 
@@ -35,6 +38,9 @@ def listen(
         What ``on_press`` changes in the session; it stands drawn when this is called.
     key : str
         Names the listener within the session.
+    everywhere : bool
+        Whether fields and what was clicked last leave these keys to the listener. What was typed
+        into a field counts then, and Enter ends it alone.
     """
     answered, drawn = f"{key} answered", f"{key} drawn"
 
@@ -43,10 +49,12 @@ def listen(
         before, done, state = st.session_state.get(drawn, ("", 0, {}))
         if before != opened:
             done = 0
+        # Only what differs: a widget whose value is taken away writes no address any more.
         for name in moves:
-            st.session_state.pop(name, None)
-        for name, value in state.items():
-            st.session_state[name] = value
+            if name not in state:
+                st.session_state.pop(name, None)
+            elif st.session_state.get(name) != state[name]:
+                st.session_state[name] = state[name]
         for name in names[done:]:
             if name in keys.values():
                 on_press(name)
@@ -55,7 +63,7 @@ def listen(
     opened, done = st.session_state.get(answered, ("", 0))
     state = {name: st.session_state[name] for name in moves if name in st.session_state}
     st.session_state[drawn] = (opened, done, state)
-    data = {"keys": dict(keys), "opened": opened, "seen": done}
+    data = {"keys": dict(keys), "opened": opened, "seen": done, "everywhere": everywhere}
     _component(key=key, data=data, on_pressed_change=answer)
 
 
@@ -65,6 +73,8 @@ def _sent(state: Any) -> tuple[str, list[Any]]:
     if not isinstance(pressed, Mapping):
         return "", []
     opened, names = pressed.get("opened"), pressed.get("names")
-    if not isinstance(opened, str) or not isinstance(names, list) or len(names) > _MOST:
-        return "", []
-    return opened, names
+    return (
+        ("", [])
+        if not isinstance(opened, str) or not isinstance(names, list) or len(names) > _MOST
+        else (opened, names)
+    )

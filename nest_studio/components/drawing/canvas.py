@@ -15,8 +15,6 @@ side is built from ``frontend/`` into ``assets/`` by ``make canvas``; Streamlit 
 through ``[tool.streamlit.component]`` in ``pyproject.toml``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_origin, get_type_hints
@@ -182,8 +180,9 @@ def _is_new(sent: Any, kind: Any, count: str, answered: Mapping[str, int]) -> bo
     """Whether something was sent that no run has answered; what has not its shape was not."""
     if not isinstance(sent, Mapping):
         return False
-    hints = get_type_hints(kind)
-    shaped = all(isinstance(sent.get(key), _plain(hint)) for key, hint in hints.items())
+    shaped = all(
+        isinstance(sent.get(key), _plain(hint)) for key, hint in get_type_hints(kind).items()
+    )
     return shaped and sent[count] > answered[count]
 
 

@@ -4,8 +4,6 @@ Tasks are as those of `nest_studio.jobs.tasks.requests`. Every design is planned
 of them takes, or fails by, is no other's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,11 +44,10 @@ def further_design(
         Budget, failures, level_wise and prices as `compare` takes them.
     """
     progress(0.0, "switches that fail, equal budget, NEST's program")
-    budget = budget_of(asks["budget"], first.values, asks["prices"]) if first else None
     more = further_figures(
         scenario,
         report,
-        budget,
+        budget_of(asks["budget"], first.values, asks["prices"]) if first else None,
         asks["prices"],
         failures=asks["failures"],
         level_wise=asks["level_wise"],

@@ -1,7 +1,5 @@
 """What worker processes do to say how sure a plan is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 
@@ -19,16 +17,18 @@ def searched_draws(
 ) -> tuple[DrawResult, ...] | None:
     """Draws from the first to before the last, searched anew; None once stopped without any."""
     values = scenario.values
-    wins = search_draws(
-        values,
-        problem_of(scenario),
-        best.plan,
-        range(first, last),
-        seed=values.seed,
-        progress=progress,
-        stop=stop,
+    return (
+        search_draws(
+            values,
+            problem_of(scenario),
+            best.plan,
+            range(first, last),
+            seed=values.seed,
+            progress=progress,
+            stop=stop,
+        )
+        or None
     )
-    return wins or None
 
 
 @announced("pricing what won under a thousand draws")

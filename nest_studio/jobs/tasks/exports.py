@@ -1,7 +1,5 @@
 """What worker processes do to take a plan along: its files for every framework, or why not."""
 
-from __future__ import annotations
-
 import io
 import stat
 import zipfile

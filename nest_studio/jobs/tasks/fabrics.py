@@ -5,8 +5,6 @@ comes back is small: neither the fabric nor what it
 collapses to, which of a drawing may take a gigabyte.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,28 +13,28 @@ from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import DEFAULT, load_prices
 from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, CollectiveSweep, sweep
 from nest_core.costs.software import Software
-from nest_core.fabric import Fabric
-from nest_core.fabric.checks import MAX_EXPLICIT_DEVICES
+from nest_core.fabric import MAX_EXPLICIT_DEVICES, Fabric
 from nest_core.fabric.drawing import MAX_DRAWN, drawing_of, element_names
 from nest_core.hardware.collectives.library import load_curve
 from nest_core.interop.formats import Assumed, FabricText, ImportedFabric, read_fabric, write_fabric
 from nest_core.interop.formats.exchange import caveats, lost_between, lost_on_canvas
-from nest_core.network import Network, collapse
-from nest_core.network.bisection import bisection_Bps
+from nest_core.network import (
+    GraphLinkMap,
+    Network,
+    bisection_Bps,
+    collapse,
+    collapse_error,
+    level_blocks,
+    shortest_paths,
+)
 from nest_core.network.collective import collective
-from nest_core.network.error import collapse_error
-from nest_core.network.graph import GraphLinkMap
-from nest_core.network.groups import level_blocks
-from nest_core.network.link_graph import shortest_paths
-from nest_core.report.explain.headlines import fabric_headlines, levels_table
-from nest_core.report.explain.summary import Headline
+from nest_core.report.explain import Headline, fabric_headlines, levels_table
 from nest_core.report.figures import Chart
 from nest_core.report.figures.bill import ports_table
 from nest_core.report.figures.levels import level_figure, ways
 from nest_core.report.picture import Drawn, picture, untitled
 from nest_core.report.tables import Table
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import fabric_title
+from nest_core.scenario import Scenario, fabric_title
 from nest_studio.jobs.tasks.requests import Stop, Tell, announced
 
 __all__ = [
@@ -132,7 +130,6 @@ def fabric_answer(scenario: Scenario, *, progress: Tell, stop: Stop) -> FabricAn
     if stop():
         return None
     progress(0.8, "drawing it")
-    drawn = fabric.devices <= MAX_DRAWN
     return FabricAnswer(
         title=fabric_title(fabric),
         contents=fabric.contents(),
@@ -142,8 +139,10 @@ def fabric_answer(scenario: Scenario, *, progress: Tell, stop: Stop) -> FabricAn
         levels=levels_table(network),
         ports=ports_table(fabric),
         map=level_figure(network, MAP_HEIGHT, _ways(fabric, network), MAP_BLOCKS),
-        caveats=caveats(network),
-        drawing=json.dumps(drawing_of(_titled(scenario), network.nesting)) if drawn else "",
+        caveats=(*fabric.assumed, *caveats(network)),
+        drawing=json.dumps(drawing_of(_titled(scenario), network.nesting))
+        if fabric.devices <= MAX_DRAWN
+        else "",
     )
 
 
@@ -161,7 +160,6 @@ def fabric_sweep(
     _, network = _collapsed(scenario)
     progress(0.2, "pricing every algorithm at every size")
     names = (asked.library, LIBRARY_NETWORK) if asked.library else ()
-    software = Software(*(load_curve(name) for name in names))
     result = sweep(
         network,
         asked.op,
@@ -169,7 +167,7 @@ def fabric_sweep(
         stride=asked.stride,
         concurrent="all" if asked.concurrent == "all" else "one",
         algorithm=asked.algorithm,
-        software=software,
+        software=Software(*(load_curve(name) for name in names)),
     )
     if stop():
         return None
@@ -199,8 +197,9 @@ def fabric_import(content: bytes, name: str, assumed: Assumed) -> ImportedFabric
 def fabric_losses(scenario: Scenario) -> tuple[str, ...]:
     """Return all that a fabric loses when it is copied onto the canvas."""
     fabric, network = _collapsed(scenario)
-    drawn = drawing_of(fabric, network.nesting)
-    return lost_on_canvas(fabric, scenario.fabric_table, drawn, load_prices())
+    return lost_on_canvas(
+        fabric, scenario.fabric_table, drawing_of(fabric, network.nesting), load_prices()
+    )
 
 
 def fabric_export(scenario: Scenario, format_: str, *, progress: Tell, stop: Stop) -> FabricText:
@@ -221,9 +220,8 @@ def _titled(scenario: Scenario) -> Fabric:
 
 def _error(network: Network) -> float | None:
     """How far levels alone are from the links beneath them, relative; None where it takes long."""
-    if isinstance(network.link_map, GraphLinkMap) and network.devices > LARGEST_DRAWN_ERROR:
-        return None
-    return collapse_error(network)
+    is_large = isinstance(network.link_map, GraphLinkMap) and network.devices > LARGEST_DRAWN_ERROR
+    return None if is_large else collapse_error(network)
 
 
 def _ways(fabric: Fabric, network: Network) -> list[list[str]] | None:
@@ -232,5 +230,4 @@ def _ways(fabric: Fabric, network: Network) -> list[list[str]] | None:
         return None
     size = level_blocks(network, MAP_BLOCKS).size
     graph = fabric.explicit()
-    paths = shortest_paths(graph, range(0, fabric.devices, size))
-    return ways(paths, element_names(graph, fabric))
+    return ways(shortest_paths(graph, range(0, fabric.devices, size)), element_names(graph, fabric))

@@ -3,8 +3,6 @@
 Tasks are as those of `nest_studio.jobs.tasks.requests`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

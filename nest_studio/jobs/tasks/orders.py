@@ -1,7 +1,5 @@
 """What worker processes do for orders and acceptance: a scenario's fabric in, rows out."""
 
-from __future__ import annotations
-
 from nest_core.bill.cables import Format, cable_schedule, csv_lines
 from nest_core.bill.prices import DEFAULT, load_prices
 from nest_core.calibration.acceptance.expected import expected_of, library_of
@@ -26,13 +24,15 @@ def cable_summary(scenario: Scenario, settings: tuple[str, ...]) -> CableSummary
 @announced("listing its cables")
 def cable_file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
     """Return all of them as CSV."""
-    schedule = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
-    return "".join(csv_lines(schedule.cables, style))
+    return "".join(
+        csv_lines(cable_schedule(scenario.fabric, load_prices(DEFAULT, settings)).cables, style)
+    )
 
 
 @announced("pricing its acceptance tests")
 def acceptance(scenario: Scenario, accelerator: str, logs: tuple[tuple[str, str], ...]) -> Verdict:
     """Commands of nccl-tests for a fabric, and what the logs of some say."""
     fabric = scenario.fabric
-    library = library_of(fabric, accelerator)
-    return judge(expected_of(fabric, collapse(fabric), library), read_runs(logs))
+    return judge(
+        expected_of(fabric, collapse(fabric), library_of(fabric, accelerator)), read_runs(logs)
+    )

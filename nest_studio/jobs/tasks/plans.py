@@ -5,28 +5,24 @@ A scenario and its plan in, what is shown out; tasks are as those of
 one imports none of this.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Any
 
+from nest_core.costs import Plan, Report
 from nest_core.costs.communication import IterationPart, iteration_parts
 from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report
 from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
-from nest_core.report.figures import Chart, level_figure, timeline_figure
-from nest_core.report.figures.levels import linkload_figure
+from nest_core.report.figures import Chart, level_figure, linkload_figure, timeline_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.report.picture import Drawn, picture, untitled
-from nest_core.report.picture.matrix import Pointing, matrix_picture, pointing
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import scenario_title
+from nest_core.report.picture.matrix import matrix_picture, pointed_picture, pointing
+from nest_core.scenario import Scenario, scenario_title
 from nest_studio.jobs.tasks.requests import (
     Stop,
     Tell,
@@ -36,7 +32,6 @@ from nest_studio.jobs.tasks.requests import (
 
 __all__ = [
     "Levelwise",
-    "PlanFabric",
     "PlanPictures",
     "design_pictures",
     "level_matrices",
@@ -84,35 +79,24 @@ def plan_pictures(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlanFabric:
-    """The fabric with a plan on it, beside the cost matrix that it collapses to.
-
-    Parameters
-    ----------
-    drawn : Drawn
-    matrix : Drawn or None
-        None without a plan.
-    pointed : Pointing
-    """
-
-    drawn: Drawn
-    matrix: Drawn | None
-    pointed: Pointing
-
-
 @announced("drawing the fabric")
-def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: float) -> PlanFabric:
-    """Return the fabric of a scenario, so many pixels wide, links coloured by load if ``busy``."""
+def plan_fabric(
+    scenario: Scenario, best: Report | None, busy: bool, width: float
+) -> dict[str, Any]:
+    """Return the fabric with a plan on it, beside the cost matrix that it collapses to.
+
+    So many pixels wide, links coloured by load if ``busy``, and as a browser is told of it: to
+    take the marks out of the worker one by one costs the server more than to show their text.
+    """
     fabric = scenario.fabric
     if best is None:
         drawn = untitled(picture(fabric, width=width))
-        return PlanFabric(drawn, None, pointing(drawn, None))
+        return pointed_picture(drawn, None, pointing(drawn, None))
     problem = problem_of(scenario)
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
     drawn = untitled(picture(fabric, best.plan, width=width, loads=loads if busy else None))
     matrix = matrix_picture(read, drawn.labels, drawn.height) if read.ranks else None
-    return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
+    return pointed_picture(drawn, matrix, pointing(drawn, read, loads))
 
 
 @announced("drawing the fabrics")
@@ -161,9 +145,10 @@ def levelwise_program(scenario: Scenario, ours: Report | None) -> Levelwise:
         ours=ours,
     )
     read = cost_matrices(problem, program.report.plan) if program.report else None
-    ours_s = ours.iteration_s if ours else None
     return Levelwise(
-        program, cost_matrices_figure(read, program.reason), waterfall_figure(program, ours_s)
+        program,
+        cost_matrices_figure(read, program.reason),
+        waterfall_figure(program, ours.iteration_s if ours else None),
     )
 
 

@@ -4,32 +4,25 @@ Names in a page's scenario lead to presets alone. Every task takes ``progress`` 
 1, and words) and ``stop`` (whether nobody waits any more).
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
-from nest_core.costs.interval import Interval
-from nest_core.costs.price import Report
-from nest_core.costs.problem import Problem
-from nest_core.documents.units import humanise_seconds
+from nest_core.costs import Interval, Problem, Report
 from nest_core.network import Outline
 from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
 from nest_core.planner import (
     HeadRoom,
     NamedPlans,
-    Progress,
     SearchResult,
     head_room_steps,
     search,
     shadow_prices,
 )
 from nest_core.planner.baselines import Baseline, evaluate_baselines
-from nest_core.report.explain import Gain, NextBest, gains, next_best
-from nest_core.report.explain.other_stacks import name_stack_for_search
+from nest_core.report.explain import Gain, NextBest, gains, name_stack_for_search, next_best
 from nest_core.scenario import Scenario
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.uncertainty import interval_of
@@ -39,11 +32,11 @@ __all__ = [
     "Tell",
     "announced",
     "best_plan",
-    "import_tasks",
     "next_best_choices",
     "paper_result",
     "priced_baselines",
     "problem_of",
+    "warm_up",
     "worth_of_head_room",
     "worth_of_more",
 ]
@@ -68,10 +61,15 @@ def announced(words: str) -> Callable[[Callable[..., Found]], Callable[..., Foun
     return task_of
 
 
-def import_tasks(*, progress: Tell, stop: Stop) -> None:
-    """Import what the first task would wait for, this module before those that draw."""
+def warm_up(scenario: Scenario, *, progress: Tell, stop: Stop) -> None:
+    """Import what the first task would wait for, and plan a scenario, whose result nobody reads.
+
+    A process loads compiled loops when it first runs them, and keeps the layers that it priced:
+    the first plan of each takes three times as long as the next.
+    """
     for name in ("nest_studio.jobs.tasks.plans", "nest_studio.jobs.tasks.fabrics"):
         importlib.import_module(name)
+    best_plan(scenario, progress=progress, stop=stop)
 
 
 @lru_cache(maxsize=KEPT)
@@ -87,18 +85,13 @@ def best_plan(
     network; and where the plan's time will lie."""
     values, problem = scenario.values, problem_of(scenario)
 
-    def tell(found: Progress) -> None:
-        settled = found.solved + found.bounded + found.infeasible
-        best = humanise_seconds(found.best_s) if found.best_s < float("inf") else "none yet"
-        progress(settled / found.points, f"{found.solved:,} points solved, best {best}")
-
     result = search(
         problem,
         values.space,
         top=values.top,
         time_limit_s=values.time_limit_s,
         known=known,
-        progress=tell,
+        progress=lambda now: progress(now.share, now.words),
         stop=stop,
     )
     result = name_stack_for_search(values, result)

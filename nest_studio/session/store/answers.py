@@ -1,7 +1,5 @@
 """Rows of studies, by the key of everything that they depend on."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterable, Mapping
@@ -54,6 +52,7 @@ class StoredAnswers(RowCache):
         with self._database.transaction() as connection:
             row_keys = [row["key"] for row in lasting]
             for first in range(0, len(row_keys), _AT_ONCE):  # another run may have come first
-                part = row_keys[first : first + _AT_ONCE]
-                connection.execute(delete(ANSWERS).where(ANSWERS.c.key.in_(part)))
+                connection.execute(
+                    delete(ANSWERS).where(ANSWERS.c.key.in_(row_keys[first : first + _AT_ONCE]))
+                )
             connection.execute(insert(ANSWERS), lasting)

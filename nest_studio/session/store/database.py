@@ -5,8 +5,6 @@ writers for at most `PATIENCE_S`. Whatever the database refuses becomes one sent
 is kept aside, and a new one begun.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -4,8 +4,6 @@ A table has a name, a document (JSON) and when it was saved (ISO, UTC) in every 
 or brought, that need not be fabrics yet, and measurements.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -156,8 +154,10 @@ class Documents:
             len(text),
             "keep less of it under a name",
         )
-        stamp = self._now().astimezone(UTC).isoformat(timespec="seconds")
-        return {"document": text, "changed": stamp}
+        return {
+            "document": text,
+            "changed": self._now().astimezone(UTC).isoformat(timespec="seconds"),
+        }
 
     def _named(self, text: str) -> str:
         name = text.strip()

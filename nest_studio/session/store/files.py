@@ -1,7 +1,5 @@
 """The SQLite file of the store: nobody else's to read, and kept aside where it is damaged."""
 
-from __future__ import annotations
-
 import glob
 import os
 import sqlite3
@@ -87,7 +85,8 @@ def keep_aside(path: Path, now: datetime) -> Path | None:
     if not _damaged(path):
         return None
     require(
-        _ours(path),
+        # It tells of a table of the store's, or what was written ahead of it does.
+        any(file.exists() and _OURS in file.read_bytes() for file in (path, *_companions(path))),
         "database",
         f"must be one that can be read and written ({path.name})",
         "damaged, or another kind of file",
@@ -139,11 +138,6 @@ def _damaged(path: Path) -> bool:
         connection.close()
     expected = (b"ok", _OF_ONE_ROW.encode())
     return any(not line.startswith(expected) for (line,) in lines)
-
-
-def _ours(path: Path) -> bool:
-    """Whether a file, or what was written ahead of it, tells of a table of the store's."""
-    return any(file.exists() and _OURS in file.read_bytes() for file in (path, *_companions(path)))
 
 
 def _renamed(path: Path, now: datetime) -> Path:

@@ -5,8 +5,6 @@ store knows when it was last opened, and beyond `MOST` it drops those that were 
 Notebooks refer to none: their cells hold what they need themselves.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -104,8 +102,9 @@ class StoredLinks:
 
     def _row(self, key: str) -> Row[Any] | None:
         # As it is: what is no blob would be made one.
-        state = type_coerce(_ROW.state, NullType()).label("state")
-        query = select(state, _ROW.opened).where(_ROW.key == key)
+        query = select(type_coerce(_ROW.state, NullType()).label("state"), _ROW.opened).where(
+            _ROW.key == key
+        )
         with self._database.transaction() as connection:
             return connection.execute(query).first()
 
@@ -126,8 +125,9 @@ class StoredLinks:
         try:
             with self._database.transaction() as connection:
                 # A key is its state's own: what differs is what is left of the same state.
-                damaged = _ROW.state.is_distinct_from(state)
-                connection.execute(delete(LINKS).where(_ROW.key == key, damaged))
+                connection.execute(
+                    delete(LINKS).where(_ROW.key == key, _ROW.state.is_distinct_from(state))
+                )
                 connection.execute(insert(LINKS).values(row))
                 connection.execute(delete(LINKS).where(_ROW.key.in_(old)))
         except InputError as error:

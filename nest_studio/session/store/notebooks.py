@@ -3,8 +3,6 @@
 What a save replaces is kept: the last `VERSIONS_KEPT` versions of every notebook.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -104,9 +102,11 @@ class Notebooks:
                 "open another; this one is left as it is",
             )
         notebook = read_notebook(document, f"notebook {name}")
-        if '"nbformat"' not in document:
-            return self.save(name, notebook, revision)
-        return SavedNotebook(name, notebook, revision, str(row.changed))
+        return (
+            self.save(name, notebook, revision)
+            if '"nbformat"' not in document
+            else SavedNotebook(name, notebook, revision, str(row.changed))
+        )
 
     def save(self, name: str, notebook: NotebookNode, revision: int = 0) -> SavedNotebook:
         """Store a notebook over the revision that it was made from, or as a new one.
@@ -149,8 +149,9 @@ class Notebooks:
                 _replace(connection, saved.name, saved.revision, {"name": name})
             except IntegrityError as error:
                 raise _taken(name) from error
-            older = update(NOTEBOOK_VERSIONS).where(_OLD.name == saved.name)
-            connection.execute(older.values(name=name))
+            connection.execute(
+                update(NOTEBOOK_VERSIONS).where(_OLD.name == saved.name).values(name=name)
+            )
 
     def delete(self, saved: SavedNotebook) -> None:
         """Delete a notebook as it was seen, with its versions; nothing happens if there is none.
@@ -163,8 +164,7 @@ class Notebooks:
         seen = (_ROW.name == saved.name, _ROW.revision == saved.revision)
         with self._database.transaction() as connection:
             if connection.execute(delete(NOTEBOOKS).where(*seen)).rowcount:
-                older = delete(NOTEBOOK_VERSIONS).where(_OLD.name == saved.name)
-                connection.execute(older)
+                connection.execute(delete(NOTEBOOK_VERSIONS).where(_OLD.name == saved.name))
             elif _revision(connection, saved.name) is not None:
                 raise _newer(connection, saved.name, saved.revision)
 
@@ -197,8 +197,9 @@ def _keep_version(connection: Connection, name: str, revision: int) -> None:
     now = select(_ROW.name, _ROW.revision, _ROW.document, _ROW.changed)
     now = now.where(_ROW.name == name, _ROW.revision == revision)
     try:
-        names = ["name", "revision", "document", "changed"]
-        connection.execute(insert(NOTEBOOK_VERSIONS).from_select(names, now))
+        connection.execute(
+            insert(NOTEBOOK_VERSIONS).from_select(["name", "revision", "document", "changed"], now)
+        )
     except IntegrityError as error:  # another tab has just replaced this revision
         raise _conflict(
             name, f"must still be version {revision}, which was opened", "newer"
@@ -215,8 +216,9 @@ def _insert(connection: Connection, row: dict[str, str | int]) -> None:
 
 
 def _replace(connection: Connection, name: str, revision: int, row: dict[str, str | int]) -> None:
-    seen = update(NOTEBOOKS).where(_ROW.name == name, _ROW.revision == revision)
-    if not connection.execute(seen.values(row)).rowcount:
+    if not connection.execute(
+        update(NOTEBOOKS).where(_ROW.name == name, _ROW.revision == revision).values(row)
+    ).rowcount:
         raise _newer(connection, name, revision)
 
 
@@ -226,9 +228,11 @@ def _revision(connection: Connection, name: str) -> int | None:
 
 def _newer(connection: Connection, name: str, revision: int) -> Conflict:
     present = _revision(connection, name)
-    if present is None:
-        return _conflict(name, "must still have its name", "renamed or deleted")
-    return _conflict(name, f"must still be version {revision}, which was opened", present)
+    return (
+        _conflict(name, "must still have its name", "renamed or deleted")
+        if present is None
+        else _conflict(name, f"must still be version {revision}, which was opened", present)
+    )
 
 
 def _conflict(name: str, rule: str, value: object) -> Conflict:

@@ -187,7 +187,7 @@ def test_measured_bus_bandwidth_is_told_beside_the_predicted(cluster, program):
     assert one.predicted_busbw_Bps is not None
     off = one.predicted_busbw_Bps / 163e9 - 1
     assert 0.8 < off < 1.2
-    assert f"({off:+.0%})" in one.sentence
+    assert f"({100 * off:+.0f} %)".replace("-", "−") in one.sentence
     assert "8.00 GiB over 64 devices of 8 nodes" in one.sentence
 
 

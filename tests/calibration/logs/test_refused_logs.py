@@ -9,6 +9,7 @@ from printed_logs import bridge, deepspeed, dump, iteration, megatron, mllog, ne
 
 from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.documents.errors import InputError
+from nest_core.fabric import Hierarchical, Tier
 
 COMMAND = (
     "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --nnodes 4 --nproc-per-node 8 "
@@ -21,12 +22,12 @@ COMMAND = (
 def refused(tmp_path):
     """``refused(content, launch)``: why a log is not read."""
 
-    def sentence(content, launch="", devices=0, **columns):
+    def sentence(content, launch="", fabric=None, **columns):
         path = tmp_path / "run.log"
         path.write_bytes(content if isinstance(content, bytes) else text(content).encode())
         columns = {"accelerator": "H100", **columns}
         with pytest.raises(InputError) as error:
-            read_run_log(path, RunFacts(launch, columns, devices=devices))
+            read_run_log(path, RunFacts(launch, columns, fabric=fabric))
         said = str(error.value)
         assert said.endswith(".")
         assert ". " not in said
@@ -76,7 +77,8 @@ def test_what_is_no_log(refused):
 
 def test_another_machine_than_is_given(refused):
     assert "H100 80GB HBM3" in refused(torchtitan(), accelerator="A100")
-    assert "16 devices of --on" in refused(megatron(), devices=16)
+    two_nodes = Hierarchical("two", (Tier("node", 8, 450e9, 1e-6), Tier("network", 2, 50e9, 5e-6)))
+    assert "16 devices of --on" in refused(megatron(), fabric=two_nodes)
     assert "preset" in refused(megatron(), accelerator="Abacus")
 
 

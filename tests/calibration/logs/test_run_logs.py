@@ -22,8 +22,10 @@ from printed_logs import (
 
 from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.calibration.logs.mllog import MllogReader
+from nest_core.calibration.logs.run_log import read_command
 from nest_core.documents.files import log_lines
 from nest_core.documents.units import GB, GIB
+from nest_core.scenario import load_scenario
 
 COMMAND = """torchrun --nnodes 4 --nproc-per-node 8 train.py \\
   --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --micro-batch-size 1 --bf16 \\
@@ -208,7 +210,10 @@ def test_a_ramp_of_batches_is_left_out(read):
         ({"recompute_granularity": "selective", "recompute_modules": ["mlp", "layernorm"]},
          {"recompute": "layernorm+mlp"}),
         ({"use_tp_pp_dp_mapping": True}, {"order": ("tp", "cp", "pp", "dp")}),
-        ({"tp_comm_overlap": True}, {"overlap": (True, False, True)}),
+        ({"tp_comm_overlap": True}, {"overlap": (True, True, True)}),  # no switch of pipelines
+        ({"sequence_parallel": False}, {"overlap": (True, True, True)}),  # nor of whole sequences
+        ({"virtual_pipeline_model_parallel_size": 4, "overlap_p2p_comm": False},
+         {"overlap": (False, False, True)}),
         ({"kv_channels": 160}, {"head_dim": 160}),
         ({"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 2048,
           "expert_model_parallel_size": 4, "expert_tensor_parallel_size": 1,
@@ -270,3 +275,18 @@ def test_shuffled_ranks_give_the_fullest_device(read):
     random.Random(3).shuffle(held)
     lines = megatron()
     assert read([*lines, *held]).outcome.memory_bytes == read(lines).outcome.memory_bytes
+
+
+@pytest.mark.parametrize("device", ["h100-80gb", "a100-80gb", "b200-180gb"])
+def test_a_run_that_names_no_release_has_the_stack_of_a_scenario_of_its_devices(device):
+    """A failure: "before" of calibrate stood on the stack of 2026, price on that of 2025."""
+    given = RunFacts(columns={"accelerator": device}, model="llama2-7b")
+    command = (
+        "torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py --bf16 --seq-length 4096 "
+        "--tensor-model-parallel-size 4 --global-batch-size 64 --micro-batch-size 1"
+    )
+    run = read_command(command, given).row.run
+    scenario = load_scenario("llama2-7b-64-h100", [f'accelerator="{device}"'])
+    assert run.stack == scenario.stack.name
+    shares = scenario.hidden.tp, scenario.hidden.pp, scenario.hidden.dp
+    assert run.overlap == tuple(share > 0 for share in shares)

@@ -152,7 +152,7 @@ def test_runs_are_written_as_a_job(scenario, tmp_path, capsys, monkeypatch):
     [
         (("--runs", "0"), "runs must lie between 1 and 50"),
         (("--to", "pbs"), "to must be slurm"),
-        (("--seed", "-1"), "--seed must not be negative"),
+        (("--seed", "-1"), "Invalid value for '--seed'"),
         (("--set", 'workload.model="llama3.1-405b"'), "must have a plan"),
     ],
 )

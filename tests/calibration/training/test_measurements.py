@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from percent_columns import uneven
 
 from nest_core.api.answer import answer
 from nest_core.api.calibrate import calibrate, given_by
@@ -124,6 +125,20 @@ def test_every_run_stands_beside_its_prediction_and_interval(fit):
     assert run_table(fit).title == "2 measured runs and 1 command, as read"
 
 
+def test_differences_of_one_column_have_equal_decimals(fit):
+    for table in (run_table(fit), parameter_table(fit.own_stack)):
+        cells = (
+            {name: cell.replace("\u00a0", " ") for name, cell in row.items()} for row in table.rows
+        )
+        moved = [row for row in cells if row.get("moved") != "0 %"]
+        assert not uneven(moved)
+
+
+@pytest.mark.parametrize("size", [0.0512, 0.123, -0.98])
+def test_a_difference_has_one_decimal_at_any_size(size):
+    assert signed(size).replace("\u00a0", " ").replace("−", "-") == f"{100 * size:+.1f} %"
+
+
 def test_a_fit_moves_errors_and_says_so(fit):
     runs = fit.own_stack.calibration.runs
     picture = errors_picture(runs)
@@ -132,8 +147,8 @@ def test_a_fit_moves_errors_and_says_so(fit):
         assert run.after_spread < run.before_spread
         assert abs(run.after / 5.5 - 1) < abs(run.before / 5.5 - 1)
         row = next(each for each in picture.rows() if each["run"] == run.row.run.id)
-        assert row["yours, low, s"] < row["yours, s"] < row["yours, high, s"]
-        inside += row["yours, low, s"] <= row["measured, s"] <= row["yours, high, s"]
+        assert row["yours_low_s"] < row["yours_s"] < row["yours_high_s"]
+        inside += row["yours_low_s"] <= row["measured_s"] <= row["yours_high_s"]
     assert picture.title.endswith(f"{inside} of 2 in its interval")
     assert errors_in_words(fit.own_stack).startswith("Mean error ")
     moved = parameter_table(fit.own_stack)

@@ -120,7 +120,7 @@ def test_kernels_of_attention_follow_from_the_software(one, cells, attention):
         ("SP, no TP/PP overlap in yaml, DP overlap on", (False, False, True)),
         ("vanilla TP; torch.compile; FSDP=32", (False, True, True)),
         ("async TP (decomposed AG/RS overlap); torch.compile", (True, True, True)),
-        ("", (False, True, True)),
+        ("", (True, True, True)),  # as a scenario of these devices
     ],
 )
 def test_overlap_is_what_the_notes_say(one, notes, overlap):

@@ -25,16 +25,16 @@ const STYLE = `
   border: 1px solid var(--st-border-color); background: var(--st-background-color);
   color: var(--st-text-color); }
 .nest-fabric .tip b { font-weight: 600; }
-.nest-fabric table { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.nest-fabric .visually-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 `;
 
 const pictures = new WeakMap();
 const LEAST_PX = 8;
 const MANY = 120;
 const STEP_PX = 40;
-const MATRIX_PX = 278;
 const SIDE_PX = 240; // for its words, of however few classes it is
 const PATIENCE_MS = 200;
+const REST_MS = 300;
 
 function escaped(text) {
   const span = document.createElement("span");
@@ -74,7 +74,9 @@ class Picture {
       : "";
     this.root.innerHTML =
       `<div class="both"><div class="main">${head(data.title, data.subtitle)}${data.svg}</div>${side}</div>` +
-      `<table class="visually-hidden"><caption>${escaped(data.title)}</caption><tbody>${rows.join("")}</tbody></table><div class="tip" hidden></div>`;
+      // A table is as high as its rows, whatever its style says: without a box around it the page is too.
+      `<div class="visually-hidden"><table><caption>${escaped(data.title)}</caption><tbody>${rows.join("")}</tbody></table></div>` +
+      `<div class="tip" hidden></div>`;
     this.tip = this.root.querySelector(".tip");
     this.links = [...this.root.querySelectorAll(".main svg [data-of] > *")];
     this.boxes = [...this.root.querySelectorAll(".main svg :not(text)[data-key]")].filter((one) => !this.links.includes(one));
@@ -123,9 +125,8 @@ class Picture {
   measure() {
     const whole = this.root.clientWidth;
     if (!whole) return;
-    const shown = this.root.querySelector(".side svg")?.getBoundingClientRect().width;
-    const matrix = shown ?? MATRIX_PX; // it may be on its way
-    const beside = whole - matrix - 17;
+    const matrix = this.root.querySelector(".side svg")?.getBoundingClientRect().width;
+    const beside = matrix ? whole - Math.max(SIDE_PX, matrix) - 17 : whole;
     const room = Math.floor((beside >= 400 ? beside : whole) / STEP_PX) * STEP_PX;
     if (room < 300 || room === this.asked || room === this.data.width) return;
     this.asked = room;
@@ -219,6 +220,34 @@ class Picture {
     this.at = next;
   }
 }
+
+/** While the page is drawn anew, parts of its answer are no lower than they were.
+ *
+ * What is drawn is empty for a moment. The height is set before anything is taken away: a page that
+ * was too low for a moment is scrolled up for good. This stands here as this is the one script of
+ * pages with a fabric, which outlives what it is called for.
+ */
+function keepHeights(app) {
+  const parts = () => document.querySelectorAll('[class*="st-key-results"]');
+  const hold = (part) => {
+    part.style.minHeight = `${part.getBoundingClientRect().height}px`;
+  };
+  const isDrawn = () => app.dataset.testScriptState !== "notRunning" || document.querySelector(".stProgress");
+  const sizes = new ResizeObserver((entries) => isDrawn() && entries.forEach(({ target }) => hold(target)));
+  let rests;
+  const look = () => {
+    clearTimeout(rests);
+    for (const part of parts()) {
+      sizes.observe(part);
+      if (isDrawn()) hold(part);
+    }
+    if (!isDrawn()) rests = setTimeout(() => parts().forEach((part) => part.style.removeProperty("min-height")), REST_MS);
+  };
+  new MutationObserver(look).observe(app, { attributeFilter: ["data-test-script-state"] });
+}
+
+const app = document.querySelector("[data-test-script-state]");
+if (app) keepHeights(app);
 
 export default function fabric({ parentElement, data, setStateValue }) {
   let picture = pictures.get(parentElement);

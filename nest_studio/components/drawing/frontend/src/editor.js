@@ -4,6 +4,7 @@ import cytoscape from "cytoscape";
 import edgehandles from "cytoscape-edgehandles";
 import { Bridge } from "./bridge.js";
 import { h } from "./dom.js";
+import { Folds } from "./folds.js";
 import { attach } from "./gestures.js";
 import { around, attachments, inSight, nameOf, openAtFirst, parentOf, tree, within } from "./groups.js";
 import { Inspector } from "./inspector.js";
@@ -25,6 +26,7 @@ export class Editor {
   drawing = new Drawing();
   groups = new Map();
   open = new Set();
+  folds = new Folds();
   tool = "select";
   editable = true;
   name = "";
@@ -61,7 +63,7 @@ export class Editor {
       boxSelectionEnabled: true,
     });
     this.root.__cy = this.cy;
-    this.view = new View(this.cy);
+    this.view = new View(this.cy, this.folds);
     this.handles = handles(this.stage, {
       onLink: (node) => this.handlesLink(node),
       onToggle: (path) => this.toggle(path),
@@ -105,11 +107,13 @@ export class Editor {
     const same = data.elements.some((element) => before.has(element.id))
       && (this.editable || data.elements.length === before.size);
     this.drawing.replace(data);
+    if (!same) this.folds.find(this.drawing);
+    this.folds.apply(this.drawing.elements);
     const relaid = data.elements.some((element) => element.x == null || element.y == null);
-    place(this.drawing);
+    place(this.drawing, this.cy.width() / this.cy.height());
     this.groups = tree(this.drawing.elements);
     if (!same) {
-      this.open = openAtFirst(this.drawing.elements, this.groups);
+      this.open = this.folds.opened([...openAtFirst(this.drawing.elements, this.groups)]);
       this.#known = new Set(this.groups.keys());
     }
     this.#show();

@@ -121,6 +121,7 @@ export function attach(editor) {
     }));
   });
   cy.on("viewport", () => editor.handles.hide());
+  cy.on("zoom", () => editor.view.size());
 
   // The page scrolls until the canvas was clicked, or Ctrl is held.
   const onWheel = (event) => {

@@ -1,6 +1,7 @@
 // The panel at the right: what is selected, and fields to change it.
 
 import { h, button } from "./dom.js";
+import { isFold, unfolded } from "./folds.js";
 import { nameOf, parentOf } from "./groups.js";
 import { counted, number, roleName, rolesCounted, total } from "./text.js";
 
@@ -50,7 +51,7 @@ export class Inspector {
   }
 
   #section(title, ...children) {
-    return h("section", {}, h("h4", { title }, title), ...children);
+    return h("section", {}, h("h2", { title }, title), ...children);
   }
 
   /** A labelled input that commits on Enter or when left, or says why not. */
@@ -101,7 +102,7 @@ export class Inspector {
     return this.#section(editor.name || "Drawing",
       h("p", {}, rolesCounted(editor.counts()) || "Empty: choose Device, Switch or Node, then click on the canvas."),
       h("dl", {}, ...keys.flatMap(([key, what]) => [h("dt", {}, key), h("dd", {}, what)])),
-      ...this.#openAndClose([...editor.groups.keys()], "groups", "all groups"));
+      ...this.#openAndClose([...editor.groups.keys()], "all", "all groups"));
   }
 
   /** Buttons that open or close several groups at once, as far as there are any. */
@@ -180,7 +181,7 @@ export class Inspector {
       this.#field({
         name: "group",
         label: "Group",
-        value: same("group"),
+        value: unfolded(same("group")),
         parse: (text) => editor.checkPath(text),
         commit: (path) => editor.setElements(ids, { group: path }),
       }),
@@ -194,8 +195,9 @@ export class Inspector {
     const label = open ? "Close" : "Open";
     const inside = open ? [...editor.groups.keys()].filter((other) => other.startsWith(`${path}/`)) : [];
     return this.#section(path,
+      isFold(path) && h("p", {}, `Alike: ${editor.folds.words(editor.groups, path).words}`),
       h("p", {}, rolesCounted(editor.groups.get(path).counts)),
-      this.#field({
+      !isFold(path) && this.#field({
         name: `group ${path}`,
         label: "Name",
         value: nameOf(path),

@@ -8,10 +8,11 @@ const CELLS = { device: [58, 62], nic: [58, 50], switch: [84, 74] };
 const GAP = 26;
 const ROW = 1400; // as wide as a row of boxes may be before it breaks
 const ASPECT = 1.9;
+const FLAT = 24; // width over height of a row above boxes: room to be seen from afar
 const MOST_IN_A_ROW = 8;
 
-/** Give the elements without a position one; those with one stay. */
-export function place(drawing) {
+/** Give the elements without a position one; those with one stay. `aspect`: of what they are seen in. */
+export function place(drawing, aspect) {
   const homeless = new Map();
   const placed = [];
   for (const [id, element] of drawing.elements) {
@@ -19,7 +20,7 @@ export function place(drawing) {
     else placed.push(element);
   }
   if (!homeless.size) return;
-  const box = arrange(homeless, tiers(drawing.elements, drawing.links));
+  const box = arrange(homeless, tiers(drawing.elements, drawing.links), Math.min(3, aspect || ASPECT));
   const left = placed.length ? Math.max(...placed.map((element) => element.x)) + 140 : 0;
   const top = placed.length ? Math.min(...placed.map((element) => element.y)) : 0;
   const shift = placed.length ? [left, top - 20] : [-box.width / 2, -box.height / 2];
@@ -29,7 +30,7 @@ export function place(drawing) {
   }
 }
 
-function arrange(elements, distance) {
+function arrange(elements, distance, aspect) {
   const groups = tree(elements);
   const boxOf = (group) => {
     const inner = stack(group.own, group.children.map((path) => boxOf(groups.get(path))), distance);
@@ -41,11 +42,11 @@ function arrange(elements, distance) {
   };
   const own = [...elements.values()].filter((element) => !element.group);
   const outermost = [...groups.values()].filter((group) => group.depth === 0);
-  return stack(own, outermost.map(boxOf), distance);
+  return stack(own, outermost.map(boxOf), distance, aspect);
 }
 
 /** Rows from top to bottom: switches by distance from devices, boxes, NICs, devices. */
-function stack(own, boxes, distance) {
+function stack(own, boxes, distance, aspect = ASPECT) {
   const byTier = new Map();
   for (const element of own) {
     if (element.role !== "switch") continue;
@@ -54,7 +55,7 @@ function stack(own, boxes, distance) {
   }
   const ofRole = (role) => own.filter((element) => element.role === role);
   const below = [
-    ...(boxes.length ? [packed(boxes)] : []),
+    ...(boxes.length ? [packed(boxes, aspect)] : []),
     ...["nic", "device"].filter((role) => ofRole(role).length).map((role) => cells(ofRole(role), role, 0)),
   ];
   const room = Math.max(0, ...below.map((row) => row.width));
@@ -73,11 +74,13 @@ function stack(own, boxes, distance) {
 }
 
 function cells(elements, role, room) {
-  const [width, height] = CELLS[role];
   const count = elements.length;
+  const across = Math.min(count, MOST_IN_A_ROW * 2);
+  const width = Math.max(CELLS[role][0], room / Math.max(across, 8));
+  const height = Math.max(CELLS[role][1], room / FLAT);
   const columns = count <= MOST_IN_A_ROW
     ? count
-    : Math.max(MOST_IN_A_ROW, Math.floor(room / width), Math.ceil(Math.sqrt(count * ASPECT * 1.2)));
+    : Math.max(MOST_IN_A_ROW, Math.floor(room / width + 1e-6), Math.ceil(Math.sqrt(count * ASPECT * 1.2)));
   const used = Math.min(columns, count);
   const items = elements.map((element, index) => {
     const row = Math.floor(index / columns);
@@ -88,13 +91,13 @@ function cells(elements, role, room) {
   return { width: used * width, height: Math.ceil(count / columns) * height, items };
 }
 
-function packed(boxes) {
+function packed(boxes, aspect) {
   const width = Math.max(...boxes.map((box) => box.width)) + GAP;
   const height = Math.max(...boxes.map((box) => box.height)) + GAP;
   const count = boxes.length;
   const columns = count * width <= ROW
     ? count
-    : Math.min(count, Math.max(1, Math.round(Math.sqrt((count * height * ASPECT) / width))));
+    : Math.min(count, Math.max(1, Math.round(Math.sqrt((count * height * aspect) / width))));
   const items = boxes.flatMap((box, index) => {
     const left = (index % columns) * width + (width - box.width) / 2;
     const top = Math.floor(index / columns) * height + GAP / 2;

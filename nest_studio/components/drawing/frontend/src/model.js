@@ -1,12 +1,15 @@
 // The drawing itself: elements by name, links by a number of their own. No DOM, no cytoscape.
 
+import { unfolded } from "./folds.js";
+
 let nextLink = 1;
 
 const ROLES = ["device", "nic", "switch"];
 
 const pairOf = (a, b) => (a < b ? JSON.stringify([a, b]) : JSON.stringify([b, a]));
 
-const plainElement = ({ id, role, radix, count = 1, group, x, y }) => ({ id, role, radix, count, group, x, y });
+const plainElement = ({ id, role, radix, count = 1, group, x, y }) =>
+  ({ id, role, radix, count, group: unfolded(group), x, y });
 const plainLink = ({ a, b, bandwidth_GBps, count, latency_us }) =>
   ({ a, b, bandwidth_GBps, count, latency_us });
 

@@ -19,7 +19,6 @@ export function stylesheet(theme) {
         color: theme.text,
         "font-family": theme.font,
         "font-size": 10,
-        "min-zoomed-font-size": 6,
         "overlay-opacity": 0,
         "border-width": 0,
         "z-index-compare": "manual",
@@ -52,7 +51,6 @@ export function stylesheet(theme) {
         "text-margin-x": "data(shift)",
         "text-margin-y": 16,
         "text-opacity": 0.7,
-        "min-zoomed-font-size": 8,
       },
     },
     {
@@ -67,8 +65,11 @@ export function stylesheet(theme) {
         "text-halign": "center",
         "text-wrap": "wrap",
         "font-size": "data(font)",
-        "min-zoomed-font-size": 5,
       },
+    },
+    {
+      selector: "node.fewer",
+      style: { "border-style": "dashed", "border-color": "#D55E00", "border-opacity": 1 },
     },
     {
       selector: "edge",
@@ -84,7 +85,6 @@ export function stylesheet(theme) {
         "z-index": 1,
         "font-family": theme.font,
         "font-size": "data(font)",
-        "min-zoomed-font-size": 6,
         color: theme.text,
         "text-background-color": theme.background,
         "text-background-opacity": 0.92,
@@ -93,6 +93,9 @@ export function stylesheet(theme) {
     },
     { selector: "edge.parallel", style: { "curve-style": "bezier", "control-point-step-size": 22 } },
     { selector: "edge.labelled, edge.hovered", style: { label: "data(label)" } },
+    { selector: "edge.labelled.small", style: { label: "" } },
+    { selector: "node.small", style: { label: "" } },
+    { selector: "node.brief", style: { label: "data(name)", "font-size": "data(nameFont)" } },
     { selector: "edge.hovered", style: { "line-opacity": 0.9, "z-index": 30 } },
     {
       selector: "node:selected",

@@ -1,19 +1,22 @@
 // What of the drawing is in sight, as cytoscape elements; keeps viewport and selection.
 
+import { isFold, unfolded } from "./folds.js";
 import { SIZES, around, closedAround, extents, nameOf, parentOf, within } from "./groups.js";
 import { alike, cut, linksLabel, rolesCounted, shortName } from "./text.js";
 
 const CHARACTER = 0.56; // width of a letter, in font sizes
 const LONGEST_PATH = 16; // as the name of a closed group
 const LABELLED_AT_MOST = 160; // edges in sight
+const LEAST_PX = 9; // of a label on the screen
 const MANY = 400; // elements in sight that are no longer drawn at leisure
 
 export const elementKey = (id) => `e:${id}`;
 export const groupKey = (path) => `g:${path}`;
 
 export class View {
-  constructor(cy) {
+  constructor(cy, folds) {
     this.cy = cy;
+    this.folds = folds;
     this.links = new Map(); // cytoscape id of an edge -> the links it stands for
     this.boxes = new Map(); // extents of groups
   }
@@ -30,6 +33,29 @@ export class View {
     this.#replace(wanted);
     this.#tune();
     this.label();
+    this.size();
+  }
+
+  /** Leave out labels that would be too small to be read at this zoom; of groups all but the name. */
+  size() {
+    const zoom = this.cy.zoom();
+    const many = this.cy.nodes().length > MANY;
+    this.cy.batch(() => this.cy.elements().forEach((shown) => {
+      const small = (shown.data("font") ?? 10) * zoom < LEAST_PX;
+      if (small && !many && shown.is(".device, .switch")) this.#shorten(shown, zoom);
+      const { nameFont = 0 } = shown.data();
+      shown.toggleClass("small", small && nameFont * zoom < LEAST_PX);
+      shown.toggleClass("brief", small && nameFont * zoom >= LEAST_PX);
+    }));
+  }
+
+  /** The label of an element as it has room in pixels, or its number. */
+  #shorten(shown, zoom) {
+    const { label, width } = shown.data();
+    const room = (shown.hasClass("device") ? 1.7 : 1) * width * zoom;
+    const fits = (text) => text && text.length * CHARACTER * LEAST_PX <= room;
+    const name = [label, /\d+$/.exec(label)?.[0]].find(fits) ?? "";
+    shown.data({ name, nameFont: name && LEAST_PX / zoom });
   }
 
   #nodes(open, wanted) {
@@ -81,20 +107,23 @@ export class View {
   #closed(path, wanted) {
     const { x1, y1, x2, y2 } = this.boxes.get(path);
     const [width, height] = [x2 - x1, y2 - y1];
-    const name = path.length <= LONGEST_PATH ? path : nameOf(path);
-    const contents = rolesCounted(this.groups.get(path).counts);
+    const name = path.length <= LONGEST_PATH ? unfolded(path) || nameOf(path) : nameOf(path);
+    const fold = isFold(path) ? this.folds.words(this.groups, path) : null;
+    const contents = fold?.words ?? rolesCounted(this.groups.get(path).counts);
     const { label, font } = [`${name}\n${contents}`, `${name}\n${contents.replaceAll(", ", ",\n")}`]
       .map((text) => ({ label: text, font: fitting(text, width, height) }))
       .reduce((one, other) => (other.font > one.font ? other : one));
     wanted.set(groupKey(path), {
       group: "nodes",
-      classes: "closed",
+      classes: fold?.fewer ? "closed fewer" : "closed",
       position: { x: (x1 + x2) / 2, y: (y1 + y2) / 2 },
       data: {
         label,
         width,
         height,
         font,
+        name,
+        nameFont: fitting(name, width, height),
         line: Math.max(1, font / 11),
       },
     });
@@ -103,12 +132,13 @@ export class View {
   /** Elements beside closed groups grow with these, as far as there is room. */
   #enlarge(wanted) {
     const shown = [...wanted.values()];
-    const closed = shown.filter((node) => node.classes === "closed");
+    const closed = shown.filter((node) => node.classes?.startsWith("closed"));
     if (!closed.length) return;
     const singles = shown.filter((node) => node.classes in SIZES);
     const tops = closed.map((node) => node.position.y - node.data.height / 2);
     const rows = Map.groupBy(singles, (node) => Math.round(node.position.y));
-    let most = Math.min(...closed.map((node) => node.data.font)) / 12;
+    const fonts = closed.map((node) => node.data.font).sort((one, other) => one - other);
+    let most = fonts[Math.floor(fonts.length / 2)] / 12;
     for (const [y, row] of rows) {
       const xs = row.map((node) => node.position.x).sort((one, other) => one - other);
       for (let i = 1; i < xs.length; i += 1) most = Math.min(most, (0.85 * (xs[i] - xs[i - 1])) / row[0].data.width);
@@ -130,7 +160,7 @@ export class View {
       return closed === undefined ? elementKey(id) : groupKey(closed);
     };
     const fonts = [...wanted.values()]
-      .filter((node) => node.classes === "closed")
+      .filter((node) => node.classes?.startsWith("closed"))
       .map((node) => node.data.font);
     const scale = fonts.length ? Math.max(1, Math.min(...fonts) / 12) : 1;
     for (const node of wanted.values()) if (node.classes === "open") node.data.line = scale;
@@ -195,7 +225,7 @@ export class View {
     for (const [name, value] of Object.entries(data)) {
       if (!["source", "target"].includes(name) && shown.data(name) !== value) shown.data(name, value);
     }
-    const kinds = shown.isEdge() ? ["parallel"] : ["device", "nic", "switch", "open", "closed"];
+    const kinds = shown.isEdge() ? ["parallel"] : ["device", "nic", "switch", "open", "closed", "fewer"];
     for (const kind of kinds) shown.toggleClass(kind, classes.split(" ").includes(kind));
     if (position) {
       const at = shown.position();

@@ -1,4 +1,4 @@
-"""What a sheet weighs: curves cross zero where the command line says that designs are level."""
+"""Break-evens: curves cross zero where the command line says that designs are level."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.report.sheet.weighing import dearer
-from nest_core.studies.whole_cost import DesignCost, crossing_of_hours, crossing_of_price
+from nest_core.studies.whole_cost import (
+    DesignCost,
+    crossing_of_hours,
+    crossing_of_price,
+    with_hours,
+)
 
 DESIGNS = st.builds(
     DesignCost,
@@ -20,6 +24,16 @@ DESIGNS = st.builds(
 )
 
 
+def dearer(first, second, usd, hours=1.0):
+    """How much more the second costs for its work, the second being the reference."""
+    worth = [with_hours(one, second, hours).tokens_per_s for one in (first, second)]
+    paid = [
+        one.devices * (1 + one.spares) * usd + one.network_usd + one.years * one.yearly_usd
+        for one in (first, second)
+    ]
+    return (paid[1] / worth[1]) / (paid[0] / worth[0]) - 1
+
+
 @settings(max_examples=60, deadline=None)
 @given(DESIGNS, DESIGNS, st.floats(5e3, 9e4))
 def test_tokens_cost_the_same_at_every_break_even(choice, other, usd):
@@ -28,16 +42,6 @@ def test_tokens_cost_the_same_at_every_break_even(choice, other, usd):
         assert dearer(choice, other, price.at) == pytest.approx(0, abs=1e-9)
         side = 1 if price.above else -1
         assert side * dearer(choice, other, price.at * 1.01) > 0
-    hours = crossing_of_hours(choice, other, usd)
+    hours = crossing_of_hours(choice, other, usd, other)
     if not (hours.always or hours.never):
         assert dearer(choice, other, usd, hours.at) == pytest.approx(0, abs=1e-9)
-
-
-@settings(max_examples=30, deadline=None)
-@given(DESIGNS, DESIGNS, st.floats(5e3, 9e4))
-def test_dearness_is_the_ratio_of_dollars_per_token(choice, other, usd):
-    def per_token(one):
-        accelerators = one.devices * (1 + one.spares) * usd
-        return (accelerators + one.network_usd + one.years * one.yearly_usd) / one.tokens_per_s
-
-    assert dearer(choice, other, usd) == pytest.approx(per_token(other) / per_token(choice) - 1)
