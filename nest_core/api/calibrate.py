@@ -1,6 +1,5 @@
 """A stack of one's own, from logs of training runs or a table of them."""
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from nest_core.calibration.collectives.fit import OwnFit, fit_own
 from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
 from nest_core.calibration.logs import RunFacts, read_run_log
+from nest_core.calibration.logs.launch import launch_text
 from nest_core.calibration.logs.settings import sizes_of
 from nest_core.calibration.training import MeasuredRow, Unread, read_runs
 from nest_core.calibration.training.calibration import (
@@ -207,7 +207,7 @@ def _rows(
         len(launch),
         "add or drop some",
     )
-    commands = [_text(command) for command in launch or [""]]
+    commands = [launch_text(command) for command in launch or [""]]
     commands = commands * len(files) if len(commands) == 1 else commands
     rows: list[MeasuredRow] = []
     skipped: list[Unread] = []
@@ -229,13 +229,6 @@ def _rows(
     if refused is not None and not rows:
         raise refused
     return rows, skipped
-
-
-def _text(command: str) -> str:
-    """Return a command, or what the file says that it names."""
-    path = Path(command)
-    short = len(command) < 1024 and "\n" not in command
-    return read_text(path) if short and path.suffix and os.path.isfile(path) else command
 
 
 def _given(scenario: Scenario | None, accelerator: str, model: str) -> RunFacts:

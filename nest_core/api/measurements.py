@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from nest_core.api.calibrate import OwnStack, own_stack
 from nest_core.calibration.collectives.nccl_log import is_log, read_log
-from nest_core.calibration.logs.run_log import Printed, RunFacts, read_command, read_lines
+from nest_core.calibration.logs.run_log import Printed, RunFacts, read_blocks, read_command
 from nest_core.calibration.training.calibration import stack_document
 from nest_core.calibration.training.predict import Prediction, predict_rows, spread
 from nest_core.calibration.training.reading import is_training, read_cells, row_of
 from nest_core.calibration.training.rows import DEFAULTS, Unusable
 from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.costs.interval import Interval
-from nest_core.documents import InputError, capital, content_lines, csv_text, decoded, require
+from nest_core.documents import InputError, capital, content_blocks, csv_text, decoded, require
 from nest_core.documents.schema import check_plain
 from nest_core.hardware.posterior import load_posterior
 
@@ -216,7 +216,7 @@ def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[MeasuredEn
         return tuple(
             MeasuredEntry(row["id"], "run", cells) for row, cells in zip(rows, stated, strict=True)
         )
-    printed = read_lines(content_lines(content, name), name, given)
+    printed = read_blocks(content_blocks(content, name), name, given)
     return (MeasuredEntry(name, "run", printed.cells, "", _said(printed)),)
 
 

@@ -20,10 +20,10 @@ __all__ = [
     "MAX_FILE_BYTES",
     "MAX_LOG_BYTES",
     "check_writable",
-    "content_lines",
+    "content_blocks",
     "decoded",
     "is_packed",
-    "log_lines",
+    "log_blocks",
     "parsed_json",
     "read_text",
     "write_file",
@@ -33,9 +33,9 @@ MAX_FILE_BYTES = 5_000_000
 """Larger files are refused before they are parsed."""
 
 MAX_LOG_BYTES = 2_000_000_000
-"""Of logs, which are read line by line and never held whole."""
+"""Of logs, which are read in pieces and never held whole."""
 
-_MAX_LINE_BYTES = 65_536
+_BLOCK_BYTES = 1 << 20
 
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
@@ -67,12 +67,12 @@ def read_text(path: Path) -> str:
     return decoded(content, str(path))
 
 
-def log_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a log that a person named, one at a time, without their ends.
+def log_blocks(path: Path) -> Iterator[str]:
+    """Yield a log that a person named as pieces of whole lines, of about 1 MiB each.
 
-    What is no UTF-8 is replaced: output of many processes breaks characters. Lines of more than
-    64 KiB come in parts, what overwrites its own line (a progress bar) is several lines, and one
-    that the end of the file cuts off is left out.
+    What is no UTF-8 is replaced: output of many processes breaks characters. What overwrites its
+    own line (a progress bar) is several lines, and a line that the end of the file cuts off is
+    left out; one of more than a piece comes in parts.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def log_lines(path: Path) -> Iterator[str]:
     """
     with _opened(path) as file:
         _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, str(path))
-        yield from _lines_of(file)
+        yield from _blocks_of(file)
 
 
 @contextmanager
@@ -103,17 +103,19 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
         raise InputError(name, "must be a file's path", str(error), "check the path") from error
 
 
-def content_lines(content: bytes, name: str) -> Iterator[str]:
-    """Yield the lines of a log's content, as `log_lines` has those of a file; same errors."""
+def content_blocks(content: bytes, name: str) -> Iterator[str]:
+    """Yield the lines of a log's content, as `log_blocks` has those of a file; same errors."""
     _check_log(content[:4096], len(content), name)
-    yield from _lines_of(io.BytesIO(content))
+    yield from _blocks_of(io.BytesIO(content))
 
 
-def _lines_of(file: io.BufferedIOBase) -> Iterator[str]:
-    while line := file.readline(_MAX_LINE_BYTES):
-        parts = line.decode("utf-8", "replace").splitlines()
-        is_complete = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
-        yield from parts if is_complete else parts[:-1]
+def _blocks_of(file: io.BufferedIOBase) -> Iterator[str]:
+    rest = b""
+    while block := file.read(_BLOCK_BYTES):
+        lines, end, rest = (rest + block.replace(b"\r", b"\n")).rpartition(b"\n")
+        if not end and len(rest) >= _BLOCK_BYTES:  # no end of a line is in sight
+            lines, rest = rest, b""
+        yield lines.decode("utf-8", "replace")
 
 
 def _check_log(start: bytes, size: int, name: str) -> None:

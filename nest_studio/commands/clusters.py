@@ -117,8 +117,10 @@ def inspect(
 ) -> None:
     """Join logs of a cluster into a scenario, and list what none of them states."""
     from nest_core.calibration.inspection.inspect import inspect as joined
+    from nest_core.calibration.logs.launch import launch_text
 
-    result = joined([(path.name, read_text(path)) for path in logs], launch, accelerator)
+    texts = [(path.name, read_text(path)) for path in logs]
+    result = joined(texts, launch_text(launch), accelerator)
     fields = {
         "scenario": result.scenario,
         "assumed": result.assumed,

@@ -85,7 +85,7 @@ def test_a_dropped_log_is_read_fitted_and_planned_under(measure_page):
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        (b"epoch 1\n", "of something else"),
+        (b"epoch 1\n", "without any"),
         (b"", "empty"),
         (LOG.encode(), "pick it, or take the scenario's"),
     ],

@@ -13,7 +13,8 @@ from typing import Any
 
 from nest_core.calibration.collectives.nccl_log import NcclRun
 from nest_core.calibration.inspection.cluster import Cluster, cluster_of, short_name
-from nest_core.calibration.inspection.logs import FIELD, Launch, Logs, read_launch, read_logs
+from nest_core.calibration.inspection.logs import Logs, read_logs
+from nest_core.calibration.logs.launch import FIELD, Launch, read_launch
 from nest_core.calibration.training.machines import Machine, machine_of
 from nest_core.costs.software import software_of
 from nest_core.documents import (

@@ -16,7 +16,7 @@ from nest_core.documents import GIB
 __all__ = ["DeepspeedReader"]
 
 _STEP = re.compile(
-    r"(?:global_step=|\b\d{1,9}/)(\d{1,12}), (?:RunningAvg)?SamplesPerSec=[^,]{1,30}"
+    r"(?:global_step=|\b\d{1,9}/)(\d{1,12}), (?:RunningAvg)?SamplesPerSec=([^,\s]{1,30})"
     r"(?:, CurrSamplesPerSec=([\d.e+-]{1,25}))?"
     r"(?:, MemAllocated=[\d.]+GB, MaxMemAllocated=([\d.]{1,20})GB)?"
 )
@@ -26,7 +26,7 @@ _SETTINGS = ("gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
 
 
 class DeepspeedReader(LogReader):
-    """Takes a log of DeepSpeed line by line."""
+    """Takes lines of DeepSpeed."""
 
     framework = "DeepSpeed"
     per = "sample"
@@ -40,18 +40,27 @@ class DeepspeedReader(LogReader):
     def __init__(self) -> None:
         super().__init__()
         self._dump: dict[str, str] = {}
+        self.lines = {
+            "SamplesPerSec=": self._rate,
+            "config.py": self._setting,
+            "DeepSpeed info: version": self._version,
+        }
 
-    def line(self, text: str) -> None:
-        """Take what a line says, if it is one of this printer's."""
-        if "SamplesPerSec=" in text and (match := _STEP.search(text)):
-            self._step(int(match[1]), (samples := number(match[2])) and 1.0 / samples)
-            self.add_memory("allocated", number(match[3]), GIB)
-        elif "config.py" in text and (match := _SETTING.search(text)):
+    def _rate(self, text: str) -> None:
+        if match := _STEP.search(text):
+            samples = number(match[3] or match[2])  # of this step, or the mean of all
+            self._step(int(match[1]), samples and 1.0 / samples)
+            self.add_memory("allocated", number(match[4]), GIB)
+
+    def _setting(self, text: str) -> None:
+        if match := _SETTING.search(text):
             if match[1] in (*self.plan, *_SETTINGS):
                 self._dump[match[1]] = match[2]
             if match[1] == "zero_optimization_stage":  # the last of those that matter
                 self.end()
-        elif "version=" in text and (match := _VERSION.search(text)):
+
+    def _version(self, text: str) -> None:
+        if match := _VERSION.search(text):
             self.framework = f"DeepSpeed {match[1]}"
 
     def end(self) -> None:

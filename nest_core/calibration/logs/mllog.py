@@ -41,7 +41,7 @@ _PLATFORM = re.compile(r"(\d{1,6}) ?x ?(.+)")
 
 
 class MllogReader(LogReader):
-    """Takes a log with MLPerf events line by line."""
+    """Takes lines with MLPerf events."""
 
     framework = "MLPerf"
 
@@ -51,14 +51,11 @@ class MllogReader(LogReader):
         self._between: list[PrintedStep] = []
         self._averages: list[PrintedStep] = []
         self._rates: list[float] = []
+        self.lines = {_TOKEN: self._line}
 
-    def line(self, text: str) -> None:
-        """Take what a line says, if it is one of this printer's."""
-        start = text.find(_TOKEN)
-        if start < 0:
-            return
+    def _line(self, text: str) -> None:
         try:
-            event, _ = _DECODER.raw_decode(text, text.index("{", start))
+            event, _ = _DECODER.raw_decode(text, text.index("{", text.index(_TOKEN)))
         except (ValueError, RecursionError):
             return
         if isinstance(event, dict) and isinstance(event.get("key"), str):
@@ -95,7 +92,7 @@ class MllogReader(LogReader):
                 self.settings.setdefault("seq_length", _SEQUENCES[value])
         elif key == "submission_platform" and isinstance(value, str):
             match = _PLATFORM.search(value)
-            self.device = match[2] if match else value
+            self.settings["device"] = match[2] if match else value
         elif key == "tracked_stats" and isinstance(value, dict):
             self._stats(value, details, _figure(event.get("time_ms")))
 

@@ -9,13 +9,13 @@ or a line that is broken.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median, median_low
 from typing import Literal
 
-__all__ = ["MAX_STEPS", "LogReader", "PrintedStep", "Steady", "number", "steady_of"]
+__all__ = ["MAX_STEPS", "MIN_LINES", "LogReader", "PrintedStep", "Steady", "number", "steady_of"]
 
 WARM_UP = 3
 """Steps at the start of a block that are never counted, nor the first line of one."""
@@ -105,15 +105,18 @@ def _after_warm_up(block: Sequence[PrintedStep]) -> list[PrintedStep]:
     return [step for step in block[1:] if step.number - first >= max(usual, WARM_UP)]
 
 
-MAX_STEPS = 200_000
+MAX_STEPS = 50_000
 """More would fill the memory and move no median."""
 
 
 class LogReader:
-    """Takes a log line by line and holds what it says; each printer has a reader of its own.
+    """Takes lines of a log and holds what they say; each printer has a reader of its own.
 
     Attributes
     ----------
+    lines : dict
+        By a text that lines of this printer hold: what takes such a line. Texts in front of what a
+        framework prints (a launcher's, a container's) are no part of it and may be any.
     framework : str
     per : {"step", "sample", "token"}
         What the steps' seconds are for: a step, one sequence of its batch, or one token of a
@@ -128,19 +131,18 @@ class LogReader:
         Facts that no setting holds, in the words of column ``notes``.
     runs : list of mapping
         The plan of every configuration that was printed.
-    device : str
-        The accelerator, where it is printed.
     unit : str
         Of a time that is in none that the printer has; empty where all are read.
     """
 
     framework = "launch"
     per: Literal["step", "sample", "token"] = "step"
-    device = unit = ""
+    unit = ""
     plan: tuple[str, ...] = ()
     """Settings in which runs of one file must agree."""
 
     def __init__(self) -> None:
+        self.lines: dict[str, Callable[[str], None]] = {}
         self.settings: dict[str, str] = {}
         self.steps: list[PrintedStep] = []
         self.memory_bytes: dict[str, float] = {}
@@ -148,9 +150,13 @@ class LogReader:
         self.runs: list[Mapping[str, str]] = []
         self._block, self._last = 0, -1
 
-    def line(self, text: str) -> None:
-        """Take what a line says, if it is one of this printer's."""
-        raise NotImplementedError
+    def read(self, block: str) -> None:
+        """Take what the lines of a block say."""
+        taken = [(text, take) for text, take in self.lines.items() if text in block]
+        for line in block.splitlines() if taken else ():
+            for text, take in taken:
+                if text in line:
+                    take(line)
 
     def end(self) -> None:
         """End the log, with what its last lines began."""
@@ -166,7 +172,8 @@ class LogReader:
         plan = {name: settings.get(name, "") for name in self.plan}
         if plan not in self.runs:
             self.runs.append(plan)
-        self._restart()
+        if self.steps:
+            self._block, self._last = self._block + 1, -1
 
     def _step(self, number: int, seconds: float | None, batch: int = 0) -> None:
         """Take a step, whose number falls after a restart; some print a line on several ranks.
@@ -177,11 +184,6 @@ class LogReader:
         if seconds and number != self._last and len(self.steps) < MAX_STEPS:
             self.steps.append(PrintedStep(self._block, number, seconds, batch))
         self._last = number
-
-    def _restart(self) -> None:
-        """Begin another block, as a new start does once steps were printed."""
-        if self.steps:
-            self._block, self._last = self._block + 1, -1
 
 
 def number(text: str | None) -> float | None:

@@ -1,6 +1,7 @@
 """A log as one row of a table of measured runs.
 
-Every reader of `READERS` sees every line once; whose steps are found is the printer. What the log
+Every reader of `READERS` sees the lines that hold its words; whose steps are found is the printer.
+What launchers and containers put before a line is no word of any. What the log
 does not say comes from the launch command, then from what a person gives (`RunFacts`); what two of
 them say differently is refused.
 """
@@ -12,27 +13,24 @@ from pathlib import Path
 
 from nest_core.calibration.logs.deepspeed import DeepspeedReader
 from nest_core.calibration.logs.launch import is_whole, settings_in
-from nest_core.calibration.logs.megatron import BridgeReader, MegatronReader, NemoReader
+from nest_core.calibration.logs.megatron import MegatronReader, NemoReader
 from nest_core.calibration.logs.mllog import MllogReader
-from nest_core.calibration.logs.report import LogReader, Steady, steady_of
+from nest_core.calibration.logs.report import MIN_LINES, LogReader, Steady, steady_of
 from nest_core.calibration.logs.settings import columns_of, model_columns
 from nest_core.calibration.logs.torchtitan import TorchtitanReader
 from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import MeasuredRow
-from nest_core.documents import GB, InputError, log_lines, require
+from nest_core.documents import GB, InputError, log_blocks, require
 from nest_core.fabric import Fabric
 
-__all__ = ["Printed", "RunFacts", "read_command", "read_lines", "read_run_log"]
+__all__ = ["Printed", "RunFacts", "read_blocks", "read_command", "read_run_log"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_PREFIX = re.compile(r"^(?:\s*\d+: |\[(?:default|rank)?\d+\]: ?|\[\d+,\d+\]<\w+>: ?)")
-"""Of srun --label, torchrun --tee, PyTorch's ranks and Open MPI."""
 
 READERS: tuple[type[LogReader], ...] = (
     MllogReader,
-    BridgeReader,
     MegatronReader,
     NemoReader,
     TorchtitanReader,
@@ -42,7 +40,6 @@ READERS: tuple[type[LogReader], ...] = (
 
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "MLPerf": ("Megatron-LM", "Megatron-Bridge", "NeMo", "DeepSpeed", "torchtitan"),
-    "Megatron-Bridge": ("Megatron-LM",),
     "Megatron-LM": ("DeepSpeed",),
 }
 """By printer: others whose lines may stand in the same run's log."""
@@ -56,6 +53,7 @@ SHARDING: Mapping[str, str] = {
 """What recipes of a framework shard where nothing is said."""
 
 NEEDED = (
+    ("ep", "its expert degree", "add the launch command with --launch"),
     ("global_batch_seqs", "its global batch size", "add the launch command with --launch"),
     ("seq_len", "its sequence length", "add the launch command with --launch"),
     ("layers", "the sizes of its model", "name it with --model, or add --launch"),
@@ -67,7 +65,8 @@ NEEDED = (
     ("precision", "its precision", "add the launch command, or bf16=true, with --launch"),
     ("accelerator", "its accelerator", "name it with --accelerator, or a scenario with --on"),
 )
-"""Columns without which nothing can be predicted, what they are, and who has them."""
+"""Columns without which nothing can be predicted, what they are, and who has them; the first where
+a log shows experts over several devices, and not over how many."""
 
 
 DEGREES = frozenset(("tp", "pp", "cp", "ep", "dp"))
@@ -140,7 +139,7 @@ def read_run_log(path: Path, given: RunFacts | None = None) -> MeasuredRow:
         If it is no such log, is cut off before its steps are steady, holds several runs, does not
         say enough, or contradicts the command.
     """
-    return read_lines(log_lines(path), path.name, given or RunFacts()).row
+    return read_blocks(log_blocks(path), path.name, given or RunFacts()).row
 
 
 def read_command(command: str, given: RunFacts) -> Printed:
@@ -163,35 +162,40 @@ def read_command(command: str, given: RunFacts) -> Printed:
     return _printed(cells, report, name, given, stated)
 
 
-def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
-    """Return the run that a log's lines are of, as `read_run_log` reads a file.
+def read_blocks(blocks: Iterable[str], name: str, given: RunFacts) -> Printed:
+    """Return the run that a log is of, as `read_run_log` reads a file.
 
     Parameters
     ----------
-    lines : iterable of str
+    blocks : iterable of str
+        Pieces of whole lines.
     name : str
         What messages call the log.
     given : RunFacts
     """
     readers = [reader() for reader in READERS]
-    for line in lines:
-        text = _plain_line(line)
+    for block in blocks:
+        text = _COLOUR.sub("", block) if "\x1b" in block else block
         for reader in readers:
-            reader.line(text)
+            reader.read(text)
     for reader in readers:
         reader.end()
     report = _printer(readers, name)
     first_values: dict[str, str] = {}  # a configuration may have lost a line
-    require(
-        not any(
-            first_values.setdefault(setting, value) != value
+    differs = next(
+        (
+            setting
             for run in report.runs
             for setting, value in run.items()
-            if value
+            if value and first_values.setdefault(setting, value) != value
         ),
+        "",
+    )
+    require(
+        not differs,
         name,
         "must hold one run",
-        f"{len(report.runs)} runs that differ",
+        f"{len(report.runs)} runs that differ in {differs}",
         "split the file",
     )
     cells, stated = _settings(report, given, name)
@@ -200,7 +204,7 @@ def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
         raise InputError(
             name,
             "must hold steps after warm-up",
-            f"cut off after {len(report.steps)} printed steps",
+            f"{len(report.steps)} printed steps, fewer than {MIN_LINES} of them warm",
             "let the job run for some 30 steps",
         )
     require(
@@ -253,19 +257,14 @@ def _printer(reports: Sequence[LogReader], name: str) -> LogReader:
             raise InputError(
                 name, "must tell times in ms or s", units[0], "print them as Megatron-LM does"
             )
-        require(
-            not any(report.settings or report.runs or report.memory_bytes for report in reports),
-            name,
-            "must hold steps of training",
-            "cut off before the first",
-            "let the job run for some 30 steps",
-        )
+        begun = [report for report in reports if report.settings or report.memory_bytes]
         raise InputError(
             name,
-            "must be what Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed or MLPerf's "
-            "logger prints",
-            "of something else",
-            "name the file that rank 0 and the last rank print to",
+            "must hold lines of steps as Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed "
+            "or MLPerf's logger print them",
+            f"without one, after the start of {begun[0].framework}" if begun else "without any",
+            f"{'let the job run for some 30 steps, or ' if begun else ''}name the file that rank "
+            "0 and the last rank print to",
         )
     first, *others = printers
     companions = BESIDE.get(_base(first), ())
@@ -325,9 +324,9 @@ def _settings(
     cells = {**given.columns, **stated}
     words = (*report.notes, together.get("notes", ""))
     cells["notes"] = "; ".join(dict.fromkeys(filter(None, words)))
-    if report.device:
-        _check_device(report.device, given, name)
-        cells.setdefault("accelerator", report.device)
+    if device := report.settings.get("device"):
+        _check_device(device, given, name)
+        cells.setdefault("accelerator", device)
     return cells, stated.keys()
 
 
@@ -371,7 +370,7 @@ def _complete(cells: dict[str, str], report: LogReader, name: str) -> tuple[str,
         usual["precision"] = "bf16"
     assumed = tuple(column for column in usual if column not in cells)
     cells |= {column: usual[column] for column in assumed}
-    for column, what, remedy in NEEDED:
+    for column, what, remedy in NEEDED[report.settings.get("expert_parallel_degree") != "auto" :]:
         require(cells.get(column), name, f"must state {what}", "without", remedy)
     machine_of(cells["accelerator"])
     shared = degrees[0] * degrees[1] * degrees[2]
@@ -410,16 +409,3 @@ def _measured(report: LogReader, steady: Steady, cells: Mapping[str, str]) -> di
         notes.append(_MEMORY[kind])
     notes.append(report.framework)
     return columns | {"notes": "; ".join(filter(None, notes))}
-
-
-def _plain_line(line: str) -> str:
-    """Return a line as the framework printed it.
-
-    Examples
-    --------
-    >>> _plain_line("[default3]:step: 1"), _plain_line("  0: \\x1b[32m iteration")
-    ('step: 1', ' iteration')
-    """
-    if "\x1b" in line:
-        line = _COLOUR.sub("", line)
-    return _PREFIX.sub("", line, count=1) if ":" in line[:40] else line

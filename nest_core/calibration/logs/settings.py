@@ -65,7 +65,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """By column: names of settings that are whole numbers, the surest first."""
 
 NODES = ("nnodes", "num_nodes", "dgxnnodes")
-PER_NODE = ("nproc_per_node", "gpus_per_node", "num_gpus_per_node", "dgxngpu")
+PER_NODE = ("nproc_per_node", "gpus_per_node", "num_gpus_per_node", "dgxngpu", "ngpu")
 """Of launchers; their product is how many devices there are."""
 
 FLAGS: Mapping[str, tuple[str, str]] = {
@@ -138,7 +138,11 @@ def whole_number(settings: Mapping[str, str], name: str) -> int | None:
         If it is no whole number from 1.
     """
     text = settings.get(name, "").strip().replace("_", "").removesuffix(".0")
-    if text.lower() in UNSAID or (text == "0" and name in ("num_experts", "num_moe_experts")):
+    if (
+        text.lower() in UNSAID
+        or text.startswith("$")
+        or (text == "0" and name in ("num_experts", "num_moe_experts"))
+    ):
         return None
     require(
         text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) > 0,
@@ -171,7 +175,8 @@ def _local_batch(settings: Mapping[str, str], columns: Mapping[str, str]) -> dic
     local = whole_number(settings, "local_batch_size")
     if local is None:
         return {}
-    added = {"micro_batch": str(local)} if columns.get("pp", "1") == "1" else {}
+    parts = whole_number(settings, "microbatches") or int(columns.get("pp", "1") == "1")
+    added = {"micro_batch": str(local // parts)} if parts else {}
     if "dp" in columns and "global_batch_seqs" not in columns:
         added["global_batch_seqs"] = str(local * int(columns["dp"]))
     return added
@@ -197,6 +202,8 @@ def _stages(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str
     """Return virtual stages where they are given by their layers, or by a layout."""
     if "vp_interleave" in columns or "pp" not in columns:
         return {}
+    if stages := whole_number(settings, "pipeline_stages"):  # torchtitan's, of all ranks
+        return {"vp_interleave": str(max(1, stages // int(columns["pp"])))}
     layers = whole_number(settings, "num_layers_per_virtual_pipeline_stage")
     if layers and "layers" in columns:
         virtual_stages = int(columns["layers"]) // (int(columns["pp"]) * layers)
@@ -254,7 +261,7 @@ def _recomputation(settings: Mapping[str, str], unsaid: dict[str, str]) -> dict[
         modules = re.findall(r"[a-z_]+", settings.get("recompute_modules", "").lower())
         chosen = [module for module in modules if module != "none"]
         return {"recompute": spelled(chosen, "recompute_modules") if chosen else "selective"}
-    return {"recompute": "none"}
+    return {"recompute": "none"} if granularity in ("none", "null", "false", "") else {}
 
 
 def _notes(settings: Mapping[str, str], columns: Mapping[str, str]) -> Iterator[str]:

@@ -1,15 +1,17 @@
 """What torchtitan prints: a line of rates for every logged step, on every rank.
 
-``tps`` is tokens per second of one device, all kinds of parallelism divided out; ``memory`` is the
-most that PyTorch's allocator reserved since the line before, in GiB. Mesh, model, batch and
-recomputation stand in lines of the start, as releases print them; what is not there comes from the
-launch command.
+``tps`` (``wps`` before 0.1.0) is tokens per second of one device, all kinds of parallelism divided
+out; ``memory`` is the most that PyTorch's allocator reserved since the line before, in GiB. Mesh,
+model, batch and recomputation stand in lines of the start, in words that change with releases;
+what is not there comes from the launch command.
 
-Source: ``torchtitan/components/metrics.py``, ``train.py``, ``distributed/parallel_dims.py`` of
-pytorch/torchtitan @b5bcd76c and v0.1.0 to v0.2.2.
+Source: ``torchtitan/components/metrics.py``, ``train.py``, ``trainer.py``,
+``distributed/parallel_dims.py``, ``distributed/pipeline_parallel.py`` and
+``distributed/activation_checkpoint.py`` of the releases 0.0.2 to 0.3.0.
 """
 
 import re
+from collections.abc import Mapping
 
 from nest_core.calibration.logs.report import LogReader, number
 from nest_core.documents import GIB
@@ -18,84 +20,94 @@ __all__ = ["TorchtitanReader"]
 
 _STEP = re.compile(
     r"(?<!validate )\bstep:\s+(\d{1,12})\s+loss:\s+\S+\s+(?:grad_norm:\s+\S+\s+)?"
-    r"memory:\s+([\d.]{1,12})GiB\([\d.]+%\)\s+tps:\s+([\d,]{1,20})"
+    r"memory:\s+([\d.]{1,12})GiB\([\d.]+%\)\s+[tw]ps:\s+([\d,]{1,20})"
 )
-_CAPACITY = re.compile(r"CUDA capacity: (.{1,80}) with [\d.]+GiB memory")
 _MESH = re.compile(r"device mesh with \[([^\]]*)\], \[([\d, ]*)\]")
-_MODEL = re.compile(
-    r"\b(?:Building|Model) ([\w.-]{1,40}) (\d+B(?:-A\d+B)?|\w{0,12}\d+[Bb]\w{0,12}) "
-)
-_START = re.compile(
-    r"Training starts at step \d+(?:, with local batch size (\d+), global batch size (\d+)"
-    r"(?:, gradient accumulation steps \d+)?, sequence length (\d+))?"
-)
-_RECOMPUTE = re.compile(r"Applied (full|selective) activation checkpointing")
-_SCHEDULE = re.compile(r"Using pipeline schedule (\w{1,40})")
-_AT_START = re.compile(
-    r"mesh with|CUDA cap|Training st|Building|Model |Applied|schedule|Compiling|Float8"
-)
-"""Of the lines that a start prints, so that others cost one look."""
+_FACTS: Mapping[str, str] = {
+    " capacity: ": r"capacity: (?P<device>.{1,80}) with [\d.]+GiB memory",
+    "total parameters": r"\bModel (?P<model>\S{1,40} \S{1,40}) size: ",
+    "mesh with parallelism": r"pp=(?P<pipeline_parallel_degree>\d+), "
+    r"dp_replicate=(?P<data_parallel_replicate_degree>\d+), "
+    r"dp_shard=(?P<data_parallel_shard_degree>\d+), cp=(?P<context_parallel_degree>\d+), "
+    r"tp=(?P<tensor_parallel_degree>\d+), ep=(?P<expert_parallel_degree>\d+)",
+    "activation checkpointing": r"Applied (?P<recompute_granularity>\w+?)(?:AC)? activation",
+    "pipeline schedule": r"schedule (?P<pipeline_parallel_schedule>\w{1,40})"
+    r"(?: with (?P<microbatches>\d+) microbatches and (?P<pipeline_stages>\d+) stages)?",
+    "Float8 ": r"(?P<fp8>Float8) (?:training active with recipe )?(?P<fp8_recipe>[a-z]\w*)",
+    "MX training": r"(?P<fp8>MX) training active with recipe (?P<fp8_recipe>\w+)",
+    "to MXFP8Linear": r"(?P<fp8>(?P<fp8_recipe>MXFP8))Linear",
+    "to NVFP4Linear": r"(?P<fp4>NVFP4)Linear",
+    "local batch size": r"local batch size (?P<local_batch_size>\d+), global batch size "
+    r"(?P<global_batch_size>\d+)(?:, gradient accumulation steps \d+)?, sequence length "
+    r"(?P<seq_len>\d+)",
+}
+"""By a text that is in the line: its settings, by the names of torchtitan's configuration."""
 
 _AXES = {
     "pp": "pipeline_parallel_degree",
     "tp": "tensor_parallel_degree",
     "cp": "context_parallel_degree",
-    "ep": "expert_parallel_degree",
     "dp_replicate": "data_parallel_replicate_degree",
     "dp_shard": "data_parallel_shard_degree",
 }
 
 
 class TorchtitanReader(LogReader):
-    """Takes a log of torchtitan line by line."""
+    """Takes lines of torchtitan."""
 
     framework = "torchtitan"
     per = "token"
+    plan = (
+        *_AXES.values(),
+        "expert_parallel_degree",
+        "local_batch_size",
+        "global_batch_size",
+        "seq_len",
+        "model",
+        "recompute_granularity",
+        "pipeline_parallel_schedule",
+        "microbatches",
+    )
 
-    def line(self, text: str) -> None:
-        """Take what a line says, if it is one of this printer's."""
-        settings, notes = self.settings, self.notes
-        if "step:" in text:
-            if match := _STEP.search(text):
-                self._rate(int(match[1]), match[2], match[3].replace(",", ""))
-        elif not _AT_START.search(text):
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts = {text: re.compile(pattern) for text, pattern in _FACTS.items()}
+        self.lines = {
+            "GiB(": self._rate,
+            "D device mesh": self._mesh,
+            **dict.fromkeys(_FACTS, self._fact),
+            "Compiling each": lambda _: self.notes.append("compiled"),
+            "Training starts at": lambda _: self._configured(self.settings),
+        }
+
+    def _rate(self, text: str) -> None:
+        if match := _STEP.search(text):
+            step, tokens = int(match[1]), number(match[3].replace(",", ""))
+            if step > self._last:  # ranks print one behind another
+                self._step(step, tokens and 1.0 / tokens)
+            self.add_memory("reserved", number(match[2]), GIB)
+
+    def _fact(self, text: str) -> None:
+        for word, pattern in self._facts.items():
+            if word in text and (match := pattern.search(text)):
+                self.settings |= {name: value for name, value in match.groupdict().items() if value}
+
+    def _mesh(self, text: str) -> None:
+        """Take the mesh of releases before 0.2.1: axes above 1, with experts two for the shards."""
+        if not (match := _MESH.search(text)):
             return
-        elif match := _MESH.search(text):
-            self._mesh(match[1], match[2])
-        elif match := _CAPACITY.search(text):
-            self.device = match[1]
-        elif match := _START.search(text):
-            names = ("local_batch_size", "global_batch_size", "seq_len")
-            settings |= {
-                name: text for name, text in zip(names, match.groups(), strict=True) if text
-            }
-            self._restart()
-        elif match := _MODEL.search(text):
-            settings["model"] = f"{match[1]} {match[2]}"
-        elif match := _RECOMPUTE.search(text):
-            settings["recompute_granularity"] = match[1]
-        elif match := _SCHEDULE.search(text):
-            settings["pipeline_parallel_schedule"] = match[1]
-        elif "Compiling each" in text and "compiled" not in notes:
-            notes.append("compiled")
-        elif "Float8" in text and ("active" in text or "Swapped to" in text):
-            settings["fp8"] = "hybrid"
-            settings["fp8_recipe"] = "rowwise" if "rowwise" in text else "tensorwise"
-
-    def _rate(self, number_of_step: int, memory: str, rate: str) -> None:
-        tokens = number(rate)
-        if number_of_step > self._last:  # ranks print one behind another
-            self._step(number_of_step, tokens and 1.0 / tokens)
-        self.add_memory("reserved", number(memory), GIB)
-
-    def _mesh(self, names: str, sizes: str) -> None:
-        axes = re.findall(r"\w+", names)
-        degrees = re.findall(r"\d+", sizes)
-        if len(axes) != len(degrees) or not set(axes) <= _AXES.keys():
+        axes, sizes = (re.findall(r"\w+", part) for part in match.groups())
+        degrees = dict(zip(axes, map(int, sizes), strict=False))
+        around, inside = degrees.pop("dp_shard_mod_ep", 0), degrees.pop("dp_shard_in_ep", 1)
+        if len(axes) != len(sizes) or not degrees.keys() <= _AXES.keys():
             return
-        plan = dict.fromkeys(_AXES.values(), "1")
-        plan |= {_AXES[axis]: degree for axis, degree in zip(axes, degrees, strict=True)}
-        del plan["expert_parallel_degree"]  # meshes name it otherwise
-        self.settings |= plan
-        if plan not in self.runs:
-            self.runs.append(plan)
+        experts = str(inside * degrees.get("cp", 1)) if around else "1"
+        degrees |= {"dp_shard": around * inside} if around else {}
+        # Whether experts take the tensor ranks too stands in no line.
+        self.settings["expert_parallel_degree"] = "auto" if around and "tp" in axes else experts
+        self.settings |= {name: str(degrees.get(axis, 1)) for axis, name in _AXES.items()}
+
+    def end(self) -> None:
+        """End the log; where its start is whole and names no recomputation, there is none."""
+        if self.runs and "tensor_parallel_degree" in self.settings:
+            self.settings.setdefault("recompute_granularity", "none")

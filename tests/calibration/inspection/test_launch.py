@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.calibration.inspection.logs import Launch, read_launch
+from nest_core.calibration.logs.launch import Launch, read_launch
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from printed_logs import (
 from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.calibration.logs.run_log import read_command
-from nest_core.documents.files import log_lines
+from nest_core.documents.files import log_blocks
 from nest_core.documents.units import GB, GIB
 from nest_core.scenario import load_scenario
 
@@ -112,11 +112,27 @@ def test_units_of_memory_are_the_printers_own(read, framework):
     assert outcome.memory_kind == kind
 
 
-PREFIXES = ("  0: ", "[default3]:", "[1,0]<stdout>:", "[rank0]: ", "\x1b[32m")
+PREFIXES = (
+    "  0: ",  # srun --label
+    "[default3]:",  # torchrun --tee
+    "[rank0]: ",
+    "[1,0]<stdout>:",  # Open MPI --tag-output
+    "[prterun-node1-4242@1,0]<stdout>: ",  # Open MPI 5 --output tag
+    "Sat Mar  1 10:00:00 2025[1,0]<stdout>:",  # --timestamp-output
+    "worker-0: ",  # pdsh, DeepSpeed's launcher
+    "[pod/llama-worker-0/pytorch] ",  # kubectl logs --prefix
+    "[pod/llama-worker-0/pytorch] 2025-03-01T10:00:00.123456789Z ",  # and --timestamps
+    "2025-03-01T10:00:00.123456789Z ",  # docker logs --timestamps
+    "trainer-1  | ",  # docker compose
+    "trainer-1  | 2025-03-01T10:00:00.123456789Z ",
+    "(RayTrainWorker pid=4242, ip=10.0.0.7) ",
+    "\x1b[36mtrainer-1  | \x1b[0m",
+    "\x1b[32m",
+)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("framework", [name for name in PRINTERS if name != "MLPerf"])
+@pytest.mark.parametrize("framework", PRINTERS)
 def test_what_launchers_put_before_lines_changes_nothing(read, framework, prefix):
     lines, launch, model = PRINTERS[framework]
     plain = read(lines(), launch, model)
@@ -168,8 +184,7 @@ def test_evaluations_between_steps_of_mlperf_move_nothing(read):
 
 def test_what_spans_an_evaluation_is_the_first_of_a_block():
     reader = MllogReader()
-    for line in mllog([30.0, *[STEADY_S] * 18], evaluations=(5, 9, 13)):
-        reader.line(line)
+    reader.read(text(mllog([30.0, *[STEADY_S] * 18], evaluations=(5, 9, 13))))
     reader.end()
     steps = reader.steps
     first = [
@@ -261,13 +276,14 @@ def test_what_is_given_of_the_machine_goes_into_the_row(read):
         (b"one\ntwo\nthr", ["one", "two"]),  # the end of the file cuts the third
         (b"1/3\r2/3\rdone\n", ["1/3", "2/3", "done"]),
         (b"\xff\xfeone\r\n", ["\ufffd\ufffdone"]),
-        (b"x" * 65_536 + b"yz\n", ["x" * 65_536, "yz"]),
+        (b"x" * (1 << 20) + b"yz\n", ["x" * (1 << 20), "yz"]),
+        (b"ab\r\n" * 400_000, ["ab"] * 400_000),
     ],
 )
 def test_lines_of_a_log_whatever_is_in_it(tmp_path, content, lines):
     path = tmp_path / "run.log"
     path.write_bytes(content)
-    assert list(log_lines(path)) == lines
+    assert [line for block in log_blocks(path) for line in block.splitlines() if line] == lines
 
 
 def test_shuffled_ranks_give_the_fullest_device(read):

@@ -195,11 +195,11 @@ def test_a_log_of_nccl_tests_gives_the_stack_a_curve(ours):
 @pytest.mark.parametrize(
     ("held", "name", "said"),
     [
-        (b"epoch 1\nall done\n", "x.log", "of something else"),
+        (b"epoch 1\nall done\n", "x.log", "without any"),
         (b"", "x.log", "empty"),
         (b"\x7fELF\x00\x00" * 90, "x.log", "binary"),
         (content(deepspeed()), "x.log", "its sequence length"),
-        (b"model,layers\n", "x.csv", "of something else"),
+        (b"model,layers\n", "x.csv", "without any"),
         (b"", "", "its global batch size"),
     ],
 )

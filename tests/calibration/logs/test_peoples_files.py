@@ -1,0 +1,105 @@
+"""Logs and commands that people have: those of the shared folder, and three more of each kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from printed_logs import dump, iteration, nemo, text
+
+from nest_core.calibration.logs import RunFacts, read_run_log
+from nest_core.calibration.logs.launch import launch_text
+from nest_studio.cli import run
+
+INPUTS = Path(__file__).parents[4] / "shared" / "inputs"
+LAUNCH = INPUTS / "launch.txt"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """``read(log, launch)``: the row of a file, or of lines."""
+
+    def row(log, launch=""):
+        if not isinstance(log, Path):
+            (tmp_path / "run.log").write_text(log)
+        elif not log.exists():
+            pytest.skip(f"{log.name} is in ../shared/inputs, which this checkout lacks")
+        path = log if isinstance(log, Path) else tmp_path / "run.log"
+        return read_run_log(path, RunFacts(launch_text(launch), {"accelerator": "H100"}))
+
+    return row
+
+
+@pytest.mark.parametrize(
+    ("log", "seconds"), [("mlm_ok.log", 5.1947), ("mlm_pdsh.log", 5.222), ("nemo_tqdm.log", 1.99)]
+)
+def test_the_shared_logs_are_read(read, log, seconds):
+    """A failure: a log through pdsh "must state its sequence length", a bar was no log at all."""
+    launch = str(LAUNCH) if log.startswith("nemo") else ""
+    row = read(INPUTS / log, launch)
+    run = row.run
+    assert row.outcome.seconds == pytest.approx(seconds)
+    assert (run.devices, run.batch, run.sequence, run.layers, run.hidden) == (
+        16,
+        64,
+        4096,
+        32,
+        4096,
+    )
+    assert (run.point.tp, run.point.dp, run.point.zero, run.point.sp) == (2, 8, 1, True)
+
+
+SMALL = {"world_size": 8, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 1}
+
+
+@pytest.mark.parametrize("times", [4, 40, 400])
+def test_a_command_may_be_of_any_length_and_stand_beside_its_log(read, times, tmp_path):
+    """A failure: "File name too long", as a traceback."""
+    lines = text([*dump(**SMALL), *(iteration(at, 5.5) for at in range(1, 12))])
+    more = " ".join(f"--data-path shard-{number:03d}" for number in range(times))
+    command = f"torchrun --nproc-per-node 8 pretrain_gpt.py {more} --tensor-model-parallel-size 2"
+    expected = read(lines)
+    (tmp_path / "launch.txt").write_text(command)
+    assert read(lines, command) == read(lines, str(tmp_path / "launch.txt")) == expected
+
+
+def test_a_long_command_reaches_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "run.log"
+    log.write_text(text([*dump(**SMALL), *(iteration(at, 5.5) for at in range(1, 12))]))
+    command = "torchrun --nproc-per-node 8 pretrain_gpt.py " + "--seq-length 8192 " * 300
+    words = ["calibrate", str(log), "--launch", command, "--accelerator", "H100", "--name", "mine"]
+    assert run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["measured_s"] == 5.5
+    assert run(["calibrate", str(log), "--launch", "no/such.sh", "--name", "mine"]) == 2
+    assert "no/such.sh must be a readable file" in capsys.readouterr().err
+
+
+PLAN = "--seq-length 8192 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\n# don't ask\nsource env.sh\n"
+        f"srun python train.py {PLAN} --tensor-model-parallel-size 4",
+        f'ssh node1 "cd /w && torchrun --nnodes 4 --nproc-per-node 8 train.py {PLAN} '
+        f'--tensor-model-parallel-size 4"',
+        f"sbatch -N 4 --wrap='srun --ntasks-per-node 8 python train.py {PLAN} "
+        "--tensor-model-parallel-size 4'",
+        "args:\n  - torchrun\n  - --nnodes=4\n  - --nproc-per-node=8\n  - train.py\n"
+        + "".join(f"  - {word}\n" for word in PLAN.split())
+        + '  - --tensor-model-parallel-size\n  - "4"\n',
+        'command: ["torchrun", "--nnodes", "4", "--nproc-per-node", "8", "train.py", '
+        + ", ".join(f'"{word}"' for word in PLAN.split())
+        + ', "--tensor-model-parallel-size", "4"]',
+        f"torchrun --nnodes $NNODES --nproc-per-node gpu train.py {PLAN} world_size=32 "
+        "--tensor-model-parallel-size 4",
+    ],
+    ids=["sbatch", "ssh", "wrap", "yaml list", "flow list", "unset"],
+)
+def test_forms_of_commands(read, command):
+    lines = nemo()
+    run = read(text(lines), command).run
+    assert (run.devices, run.point.tp, run.sequence, run.layers) == (32, 4, 8192, 32)
