@@ -2,7 +2,8 @@
 
 ``python benchmarks/log_speed.py --build before=../main now=. [--megabytes 100] [--repeat 3]``
 writes a log of every kind of line into a temporary folder and reads it with every build in turn,
-each time in a process of its own. Printed in Markdown: MB/s (10^6 bytes, best of the repeats), the
+each time in a process of its own. Printed in Markdown: MB (10^6 bytes) for each second of the
+processor, best of the repeats, the
 most memory of the process above what it held once the reader was imported, and the answer.
 """
 
@@ -27,13 +28,13 @@ command = (
     "--nnodes 4 --nproc-per-node 8 --tensor-model-parallel-size 4 --micro-batch-size 1 --bf16 "
     "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 8192 "
 ) if "nemo" in sys.argv[1] else ""
-began = time.perf_counter()
+began = time.process_time()
 given = RunFacts(command, {"accelerator": "H100"})
 try:
     answer = f"{read_run_log(Path(sys.argv[1]), given).outcome.seconds:.2f} s"
 except InputError as error:
     answer = "refused"
-seconds = time.perf_counter() - began
+seconds = time.process_time() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 print(seconds, max(0.0, peak - before), answer, sep=";")
 """
@@ -144,6 +145,7 @@ def read(build: Path, log: Path) -> tuple[float, float, str]:
     """Return seconds, MB and the answer of a build."""
     done = subprocess.run(
         [str(build / ".venv/bin/python"), "-c", READ, str(log)],
+        cwd=build,
         env=os.environ | {"PYTHONPATH": str(build)},
         capture_output=True,
         text=True,

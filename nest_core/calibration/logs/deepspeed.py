@@ -15,13 +15,12 @@ from nest_core.documents import GIB
 
 __all__ = ["DeepspeedReader"]
 
-_STEP = re.compile(
-    r"(?:global_step=|\b\d{1,9}/)(\d{1,12}), (?:RunningAvg)?SamplesPerSec=([^,\s]{1,30})"
+_STEP = (
+    r"(\d{1,12}), (?:RunningAvg)?SamplesPerSec=([^,\s]{1,30})"
     r"(?:, CurrSamplesPerSec=([\d.e+-]{1,25}))?"
     r"(?:, MemAllocated=[\d.]+GB, MaxMemAllocated=([\d.]{1,20})GB)?"
 )
-_SETTING = re.compile(r"\[config\.py:\d+:print\] {1,3}([a-z]\w*) (?:\.+|) ?(\S+)\s*$")
-_VERSION = re.compile(r"DeepSpeed info: version=([\w.+]{1,30})")
+_SETTING = r"\[config\.py:\d+:print\] {1,3}([a-z]\w*) (?:\.+|) ?(\S+)[ \t]*$"
 _SETTINGS = ("gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
 
 
@@ -30,6 +29,7 @@ class DeepspeedReader(LogReader):
 
     framework = "DeepSpeed"
     per = "sample"
+    step_text = "SamplesPerSec="
     plan = (
         "train_batch_size",
         "train_micro_batch_size_per_gpu",
@@ -41,27 +41,24 @@ class DeepspeedReader(LogReader):
         super().__init__()
         self._dump: dict[str, str] = {}
         self.lines = {
-            "SamplesPerSec=": self._rate,
-            "config.py": self._setting,
-            "DeepSpeed info: version": self._version,
+            self.step_text: (_STEP, self._rate),
+            "config.py": (_SETTING, self._setting),
+            "DeepSpeed info: version": (r"info: version=([\w.+]{1,30})", self._version),
         }
 
-    def _rate(self, text: str) -> None:
-        if match := _STEP.search(text):
-            samples = number(match[3] or match[2])  # of this step, or the mean of all
-            self._step(int(match[1]), samples and 1.0 / samples)
-            self.add_memory("allocated", number(match[4]), GIB)
+    def _rate(self, match: re.Match[str]) -> None:
+        samples = number(match[3] or match[2])  # of this step, or the mean of all
+        self._step(int(match[1]), samples and 1.0 / samples)
+        self.add_memory("allocated", number(match[4]), GIB)
 
-    def _setting(self, text: str) -> None:
-        if match := _SETTING.search(text):
-            if match[1] in (*self.plan, *_SETTINGS):
-                self._dump[match[1]] = match[2]
-            if match[1] == "zero_optimization_stage":  # the last of those that matter
-                self.end()
+    def _setting(self, match: re.Match[str]) -> None:
+        if match[1] in (*self.plan, *_SETTINGS):
+            self._dump[match[1]] = match[2]
+        if match[1] == "zero_optimization_stage":  # the last of those that matter
+            self.end()
 
-    def _version(self, text: str) -> None:
-        if match := _VERSION.search(text):
-            self.framework = f"DeepSpeed {match[1]}"
+    def _version(self, match: re.Match[str]) -> None:
+        self.framework = f"DeepSpeed {match[1]}"
 
     def end(self) -> None:
         """End a configuration, if one has begun."""

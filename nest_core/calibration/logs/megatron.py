@@ -34,18 +34,21 @@ from nest_core.documents import GB, GIB
 
 __all__ = ["MegatronReader", "NemoReader"]
 
-_BEGIN = re.compile(r"-{10,} arguments -{10,}")
-_ARGUMENT = re.compile(r"(?:^| ) ?([A-Za-z_]\w*) (\.{6,}) (\S.*?)\s*$")
-_ITERATION = re.compile(r"\biteration\s+(\d{1,12})/\s*\d{1,12} \|")
-_TIME = re.compile(r"elapsed time per iteration \((\w+)\): ([\d.]{1,20})")
-_BATCH = re.compile(r"global batch size:\s*(\d{1,9})\b")
-_MEBIBYTES = re.compile(
+_EDGE = r"-{10,} (end of )?arguments -{10,}"
+_ARGUMENT = r"(?:^| ) ?([A-Za-z_]\w*) (\.{6,}) (\S.*?)[ \t]*$"
+_ITERATION = (
+    r"iteration +(\d{1,12})/ *\d{1,12} \|(?:[^|\n]*\|){0,3}? elapsed time per iteration "
+    r"\((\w+)\): ([\d.]{1,20})(?:[^|\n]*\|(?:[^|\n]*\|){0,6}? global batch size: *(\d{1,9})\b)?"
+)
+"""With at most so many pieces between those that count."""
+_MEBIBYTES = (
     r"memory \(MB\) \| allocated: [\d.]+ \| max allocated: ([\d.]{1,20}) \| reserved: [\d.]+"
     r" \| max reserved: ([\d.]{1,20})(?: \| total device memory used: ([\d.]{1,20}))?"
 )
-_VOCABULARY = re.compile(r"> padded vocab \(size: \d+\) with \d+ dummy tokens \(new size: (\d+)\)")
+_VOCABULARY = r"> padded vocab \(size: \d+\) with \d+ dummy tokens \(new size: (\d+)\)"
+_STEP = r"Step Time : ([\d.]{1,20})s GPU utilization: "
+_SUMMARY = r"^.*?([a-z]\w*): (\S+)(?:  \(Mcore default: .*\))?[ \t]*$"
 _UNITS = {"ms": 1e-3, "s": 1.0}
-_STEP = re.compile(r"Step Time : ([\d.]{1,20})s GPU utilization: ")
 _HELD = re.compile(r"mem-max-(allocated|reserved)-gigabytes: ([\d.e+-]{1,20})")
 _KNOWN = frozenset(name for names in NAMES.values() for name in names) | {
     "bf16",
@@ -66,6 +69,7 @@ class MegatronReader(LogReader):
     """Takes lines of Megatron-LM and Megatron-Bridge."""
 
     framework = "Megatron-LM"
+    step_text = "elapsed time per iteration"
     plan = (
         "world_size",
         "tensor_model_parallel_size",
@@ -91,14 +95,14 @@ class MegatronReader(LogReader):
         self._summary: dict[str, str] = {}
         self._rank_0: list[PrintedStep] = []
         self.lines = {
-            " arguments ---": self._edge,
-            " ......": self._argument,
-            "elapsed time per iteration": self._iteration,
-            "memory (MB)": self._mebibytes,
-            "padded vocab": self._vocabulary,
-            "Step Time :": self._step_time,
-            "memory (GB)": self._gigabytes,
-            ": ": self._setting,
+            " arguments ---": (_EDGE, self._edge),
+            " ......": (_ARGUMENT, self._argument),
+            self.step_text: (_ITERATION, self._iteration),
+            "memory (MB)": (_MEBIBYTES, self._mebibytes),
+            "padded vocab": (_VOCABULARY, self._vocabulary),
+            "Step Time :": (_STEP, self._step_time),
+            "memory (GB)": (r"memory \(GB\)(.*)$", self._gigabytes),
+            "micro_batch_size: ": (_SUMMARY, self._setting),
         }
 
     def end(self) -> None:
@@ -108,34 +112,27 @@ class MegatronReader(LogReader):
             self.settings = self._summary | self.settings
             self.steps = self.steps or self._rank_0
 
-    def _edge(self, text: str) -> None:
+    def _edge(self, match: re.Match[str]) -> None:
         self._close()
-        self._dump = {} if _BEGIN.search(text) else None
+        self._dump = None if match[1] else {}
 
-    def _argument(self, text: str) -> None:
-        if self._dump is not None and (match := _ARGUMENT.search(text)):
+    def _argument(self, match: re.Match[str]) -> None:
+        if self._dump is not None:
             self._dump[match[1].lower()] = match[3]
 
-    def _iteration(self, text: str) -> None:
+    def _iteration(self, match: re.Match[str]) -> None:
         self._close()
-        self.lines.pop(": ", None)  # a configuration stands before the steps
-        at, time, batch = _ITERATION.search(text), _TIME.search(text), _BATCH.search(text)
-        if not at or not time:
-            return
-        self.unit = "" if time[1] in _UNITS else time[1]
-        if (figure := number(time[2])) and not self.unit:
-            self._step(int(at[1]), figure * _UNITS[time[1]], int(batch[1]) if batch else 0)
+        self.unit = "" if match[2] in _UNITS else match[2]
+        if (figure := number(match[3])) and not self.unit:
+            self._step(int(match[1]), figure * _UNITS[match[2]], int(match[4] or 0))
 
-    def _mebibytes(self, text: str) -> None:
-        if match := _MEBIBYTES.search(text):
-            for kind, amount in zip(
-                ("allocated", "reserved", "device"), match.groups(), strict=True
-            ):
-                self.add_memory(kind, number(amount), GIB / 1024)
+    def _mebibytes(self, match: re.Match[str]) -> None:
+        kinds = ("allocated", "reserved", "device")
+        for kind, amount in zip(kinds, match.groups(), strict=True):
+            self.add_memory(kind, number(amount), GIB / 1024)
 
-    def _vocabulary(self, text: str) -> None:
-        if match := _VOCABULARY.search(text):
-            self.settings["padded_vocab_size"] = match[1]
+    def _vocabulary(self, match: re.Match[str]) -> None:
+        self.settings["padded_vocab_size"] = match[1]
 
     def _close(self) -> None:
         """End a configuration; what follows belongs to a new start."""
@@ -146,21 +143,19 @@ class MegatronReader(LogReader):
                 self.settings["padded_vocab_size"] = padded
         self._dump = None
 
-    def _step_time(self, text: str) -> None:
-        if match := _STEP.search(text):
-            self.framework = "Megatron-Bridge"
-            if (seconds := number(match[1])) and len(self._rank_0) < MAX_STEPS:
-                self._rank_0.append(PrintedStep(0, len(self._rank_0) + 1, seconds))
-
-    def _gigabytes(self, text: str) -> None:
+    def _step_time(self, match: re.Match[str]) -> None:
         self.framework = "Megatron-Bridge"
-        for kind, amount in _HELD.findall(text):
+        if (seconds := number(match[1])) and len(self._rank_0) < MAX_STEPS:
+            self._rank_0.append(PrintedStep(0, len(self._rank_0) + 1, seconds))
+
+    def _gigabytes(self, match: re.Match[str]) -> None:
+        self.framework = "Megatron-Bridge"
+        for kind, amount in _HELD.findall(match[1]):
             self.add_memory(kind, number(amount), GB)
 
-    def _setting(self, text: str) -> None:
-        name, _, value = " ".join(text.partition("  (Mcore")[0].split()[-2:]).partition(": ")
-        if name in _KNOWN and not self.steps:
-            self._summary[name] = value.strip("'")
+    def _setting(self, match: re.Match[str]) -> None:
+        if match[1] in _KNOWN and not self.steps:
+            self._summary[match[1]] = match[2].strip("'")
 
 
 _PIECE = re.compile(
@@ -173,14 +168,15 @@ class NemoReader(LogReader):
     """Takes lines of NeMo."""
 
     framework = "NeMo"
+    step_text = "train_step_timing in s"
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines = {"train_step_timing in s": self._timing}
+        self.lines = {self.step_text: (f"^.*{self.step_text}.*$", self._timing)}
         self._consumed, self._at, self._batch = 0.0, 0, 0.0
 
-    def _timing(self, text: str) -> None:
-        words = dict(_PIECE.findall(text))
+    def _timing(self, match: re.Match[str]) -> None:
+        words = dict(_PIECE.findall(match[0]))
         figures = {name: number(value) or 0.0 for name, value in words.items()}
         step = int(figures.get("global_step", figures.get("iteration", 0.0)))
         consumed = figures.get("consumed_samples", 0.0)

@@ -51,11 +51,11 @@ class MllogReader(LogReader):
         self._between: list[PrintedStep] = []
         self._averages: list[PrintedStep] = []
         self._rates: list[float] = []
-        self.lines = {_TOKEN: self._line}
+        self.lines = {_TOKEN: (rf"{_TOKEN}\s*(\{{.*)", self._line)}
 
-    def _line(self, text: str) -> None:
+    def _line(self, match: re.Match[str]) -> None:
         try:
-            event, _ = _DECODER.raw_decode(text, text.index("{", text.index(_TOKEN)))
+            event, _ = _DECODER.raw_decode(match[1])
         except (ValueError, RecursionError):
             return
         if isinstance(event, dict) and isinstance(event.get("key"), str):

@@ -8,10 +8,12 @@ caches. What takes `FAR` times as long as the median, or as little, is an evalua
 or a line that is broken.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import itemgetter
 from statistics import median, median_low
 from typing import Literal
 
@@ -115,8 +117,11 @@ class LogReader:
     Attributes
     ----------
     lines : dict
-        By a text that lines of this printer hold: what takes such a line. Texts in front of what a
-        framework prints (a launcher's, a container's) are no part of it and may be any.
+        By a text without which a block of lines has nothing of it: the pattern of what this printer
+        prints, within a line, and what takes a match. What stands in front of it (a launcher's, a
+        container's words) is no part of the pattern and may be anything.
+    step_text : str
+        The text of its steps: once there are `MAX_STEPS`, others are not looked for.
     framework : str
     per : {"step", "sample", "token"}
         What the steps' seconds are for: a step, one sequence of its batch, or one token of a
@@ -137,12 +142,12 @@ class LogReader:
 
     framework = "launch"
     per: Literal["step", "sample", "token"] = "step"
-    unit = ""
+    unit = step_text = ""
     plan: tuple[str, ...] = ()
     """Settings in which runs of one file must agree."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, Callable[[str], None]] = {}
+        self.lines: dict[str, tuple[str, Callable[[re.Match[str]], None]]] = {}
         self.settings: dict[str, str] = {}
         self.steps: list[PrintedStep] = []
         self.memory_bytes: dict[str, float] = {}
@@ -151,12 +156,16 @@ class LogReader:
         self._block, self._last = 0, -1
 
     def read(self, block: str) -> None:
-        """Take what the lines of a block say."""
-        taken = [(text, take) for text, take in self.lines.items() if text in block]
-        for line in block.splitlines() if taken else ():
-            for text, take in taken:
-                if text in line:
-                    take(line)
+        """Take what the lines of a block say, in their order."""
+        is_full = len(self.steps) >= MAX_STEPS
+        matches = [
+            (match.end(), take, match)
+            for text, (pattern, take) in self.lines.items()
+            if text in block and not (is_full and text == self.step_text)
+            for match in re.finditer(pattern, block, re.MULTILINE)
+        ]
+        for _, take, match in sorted(matches, key=itemgetter(0)):
+            take(match)
 
     def end(self) -> None:
         """End the log, with what its last lines began."""

@@ -18,11 +18,10 @@ from nest_core.documents import GIB
 
 __all__ = ["TorchtitanReader"]
 
-_STEP = re.compile(
-    r"(?<!validate )\bstep:\s+(\d{1,12})\s+loss:\s+\S+\s+(?:grad_norm:\s+\S+\s+)?"
-    r"memory:\s+([\d.]{1,12})GiB\([\d.]+%\)\s+[tw]ps:\s+([\d,]{1,20})"
+_STEP = (
+    r"step:(?<!validate step:) +(\d{1,12}) +loss: +\S+ +(?:grad_norm: +\S+ +)?"
+    r"memory: +([\d.]{1,12})GiB\([\d.]+%\) +[tw]ps: +([\d,]{1,20})"
 )
-_MESH = re.compile(r"device mesh with \[([^\]]*)\], \[([\d, ]*)\]")
 _FACTS: Mapping[str, str] = {
     " capacity: ": r"capacity: (?P<device>.{1,80}) with [\d.]+GiB memory",
     "total parameters": r"\bModel (?P<model>\S{1,40} \S{1,40}) size: ",
@@ -41,7 +40,7 @@ _FACTS: Mapping[str, str] = {
     r"(?P<global_batch_size>\d+)(?:, gradient accumulation steps \d+)?, sequence length "
     r"(?P<seq_len>\d+)",
 }
-"""By a text that is in the line: its settings, by the names of torchtitan's configuration."""
+"""By a text of the line: its settings, by the names of torchtitan's configuration."""
 
 _AXES = {
     "pp": "pipeline_parallel_degree",
@@ -57,6 +56,7 @@ class TorchtitanReader(LogReader):
 
     framework = "torchtitan"
     per = "token"
+    step_text = "GiB("
     plan = (
         *_AXES.values(),
         "expert_parallel_degree",
@@ -71,31 +71,29 @@ class TorchtitanReader(LogReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts = {text: re.compile(pattern) for text, pattern in _FACTS.items()}
         self.lines = {
-            "GiB(": self._rate,
-            "D device mesh": self._mesh,
-            **dict.fromkeys(_FACTS, self._fact),
-            "Compiling each": lambda _: self.notes.append("compiled"),
-            "Training starts at": lambda _: self._configured(self.settings),
+            "GiB(": (_STEP, self._rate),
+            "D device mesh": (r"device mesh with \[([^\]\n]*)\], \[([\d, ]*)\]", self._mesh),
+            **{text: (pattern, self._fact) for text, pattern in _FACTS.items()},
+            "Compiling each": ("Compiling each", lambda _: self.notes.append("compiled")),
+            "Training starts at": (
+                "Training starts at .*",
+                lambda _: self._configured(self.settings),
+            ),
         }
 
-    def _rate(self, text: str) -> None:
-        if match := _STEP.search(text):
-            step, tokens = int(match[1]), number(match[3].replace(",", ""))
-            if step > self._last:  # ranks print one behind another
-                self._step(step, tokens and 1.0 / tokens)
-            self.add_memory("reserved", number(match[2]), GIB)
+    def _rate(self, match: re.Match[str]) -> None:
+        step = int(match[1])
+        if step > self._last:  # ranks print one behind another
+            tokens = number(match[3].replace(",", ""))
+            self._step(step, tokens and 1.0 / tokens)
+        self.add_memory("reserved", number(match[2]), GIB)
 
-    def _fact(self, text: str) -> None:
-        for word, pattern in self._facts.items():
-            if word in text and (match := pattern.search(text)):
-                self.settings |= {name: value for name, value in match.groupdict().items() if value}
+    def _fact(self, match: re.Match[str]) -> None:
+        self.settings |= {name: value for name, value in match.groupdict().items() if value}
 
-    def _mesh(self, text: str) -> None:
+    def _mesh(self, match: re.Match[str]) -> None:
         """Take the mesh of releases before 0.2.1: axes above 1, with experts two for the shards."""
-        if not (match := _MESH.search(text)):
-            return
         axes, sizes = (re.findall(r"\w+", part) for part in match.groups())
         degrees = dict(zip(axes, map(int, sizes), strict=False))
         around, inside = degrees.pop("dp_shard_mod_ep", 0), degrees.pop("dp_shard_in_ep", 1)
