@@ -145,7 +145,7 @@ EDGE = '<edge source="gpu0" target="gpu1"><data key="w">{}</data></edge>'
 
 
 BAD = [
-    ("x.csv", "", "x.csv must hold a fabric, but is 'empty'"),
+    ("x.csv", "", "x.csv must hold a fabric as text, but is 'empty'"),
     ("x.csv", "a,c\n", "line 1 must name known columns, each once, but is 'c'"),
     ("x.csv", "a,a\n", "line 1 must name known columns, each once, but is 'a'"),
     ("x.csv", "a,count\n", "line 1 must have the columns a and b"),
@@ -169,7 +169,7 @@ BAD = [
     ("x.graphml", "<a/>", "must hold one graph of GraphML, but is '0 graphs'"),
     ("x.graphml", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "must have no document type or enti"),
     ("x.graphml", "<!DOCTYPE graphml>" + GRAPHML.format(NODES), "must have no document type"),
-    ("x.graphml", "<a>" * 50, "must nest at most 32 XML elements"),
+    ("x.graphml", "<a>" * 50 + "</a>" * 50, "must nest at most 32 XML elements"),
     ("x.graphml", GRAPHML.format(""), "must have a device, but is '0 elements without one'"),
     ("x.graphml", GRAPHML.format(NODES + EDGE.format("x")), r"edge\[0\] must have a finite number"),
     ("x.graphml", GRAPHML.format(NODES + EDGE.format("-1")), r"edge\[0\] must have a finite numbe"),

@@ -147,7 +147,7 @@ def test_hosts_without_links_and_one_sided_links_are_told():
     """A host whose cable is pulled is left out; a link that only one block states is kept."""
     lonely = 'Ca\t1 "H-00000000deadbeef"\t\t# "storage-1 mlx5_0"\n'
     _, notes = read(SMALL + "\n" + lonely)
-    assert "1 host without links left out." in notes
+    assert "1 host without links left out: storage-1." in notes
     block = SMALL.rindex("[1](")
     _, notes = read(SMALL[:block])
     assert "1 link stated by one end only: kept." in notes
@@ -194,8 +194,8 @@ def test_adapters_that_do_not_name_their_host_are_hosts_of_their_own():
 def test_hosts_of_one_name_are_told():
     text = SMALL.replace("a01-p1-dgx-002", "a01-p1-dgx-001")
     fabric, notes = read(text, devices_per_node=1)
-    assert fabric.devices == 1
-    assert any(note.startswith("2 adapters with the host and rail of another") for note in notes)
+    assert fabric.device_ids == ("a01-p1-dgx-001-c01-1 gpu0", "a01-p1-dgx-001-c01-2 gpu0")
+    assert any(note.startswith("2 hosts with the name of another") for note in notes)
 
 
 def carded(text: str) -> str:

@@ -168,11 +168,11 @@ def test_there_is_a_sample_of_every_format_that_is_read():
 
 
 REFUSED = [
-    (b"", "x.conf", "", "x.conf must hold a fabric, but is 'empty'"),
-    (b" \n", "x", "", "x must hold a fabric, but is 'empty'"),
+    (b"", "x.conf", "", "x.conf must hold a fabric as text, but is 'empty'"),
+    (b" \n", "x", "", "x must hold a fabric as text, but is 'empty'"),
     ("é".encode("latin-1"), "x.csv", "", "x.csv must be UTF-8 text, but is"),
     ("SwitchName=s Nodes=n".encode("utf-16"), "x.conf", "", "x.conf must be UTF-8 text, but is"),
-    (b"a,b\0", "x.csv", "", "x.csv must be text, but is 'a NUL character'"),
+    (b"a,b\0", "x.csv", "", "x.csv must hold a fabric as text, but is 'binary'"),
     (b"x" * (MAX_FILE_BYTES + 1), "x.csv", "", "x.csv must hold at most 5,000,000 bytes, but"),
     (b"\n" * 4_000_000 + b"x", "x", "", "x must be a fabric file of a known format"),
     (b"hello", "x", "", "x must be a fabric file of a known format, but is .*: known are Nest Stu"),

@@ -68,8 +68,7 @@ def is_log(text: str) -> bool:
     >>> is_log("# nThread 1 nGpus 8 minBytes 8"), is_log("device,op,num_gpus")
     (True, False)
     """
-    head = text[:20_000]
-    return "# nThread" in head or ("#wrong" in head and "busbw" in head)
+    return bool(re.search(r"# nThread|#wrong[^\n]*busbw|busbw[^\n]*#wrong", text[:20_000]))
 
 
 @dataclass(frozen=True, slots=True)

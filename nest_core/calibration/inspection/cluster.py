@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.calibration.inspection.logs import FabricLog, Logs, TopoLog
-from nest_core.documents import InputError, plural, require
+from nest_core.documents import GB, plural, require
+from nest_core.hardware import OPS
 from nest_core.interop.formats import Assumed, read_fabric
 from nest_core.interop.formats.draft import served
 from nest_core.interop.formats.nvidia_topo import NodeTopology
+from nest_core.interop.formats.values import level_table, listed, short_name
+from nest_core.network.collective import bus_factor
 
-__all__ = ["Cluster", "cluster_of", "short_name"]
+__all__ = ["Cluster", "cluster_of", "nvlink_domain"]
 
 Table = dict[str, Any]
 
 _KNOWN_BETTER = re.compile(r"\d (?:GB/s|us)\b|devices were spread")
 """In sentences of readers about figures of `Assumed` and about affinity."""
 _RAIL = re.compile(r" nic(\d+)(?: [SHR]-[0-9a-f]+)?$")
-_NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,26 @@ class Cluster:
     names: tuple[str, ...]
 
 
-def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cluster:
+def nvlink_domain(logs: Logs, rates: Assumed, assumed: list[str]) -> int:
+    """Return how many hosts NVLink joins: those of a run that is too fast for their NICs."""
+    most = 1.25 * rates.devices_per_node * rates.link_bandwidth_GBps * GB
+    fast = [
+        (len(run.hosts), run.name)
+        for run in logs.nccl
+        for size, seconds in [max(run.rows)]
+        if run.op in OPS and bus_factor(run.op, len(run.ranks)) * size / seconds > most
+    ]
+    hosts, name = max(fast, default=(1, ""))
+    assumed.append(
+        f"NVLink joins the devices of {hosts} hosts of {name}: its bus bandwidth is more than their"
+        " NICs carry."
+        if hosts > 1
+        else "NVLink joins the devices of one host: no log shows how far it reaches in a rack."
+    )
+    return hosts
+
+
+def cluster_of(logs: Logs, rates: Assumed, nodes: int, domain: int, assumed: list[str]) -> Cluster:
     """Return the fabric of the logs, its nodes in Slurm's order or else in that of their names.
 
     Parameters
@@ -41,6 +62,8 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cl
         Devices of a node, and rates and latencies where the logs state none.
     nodes : int
         How many there are where neither ibnetdiscover nor Slurm says so.
+    domain : int
+        How many of them NVLink joins.
     assumed : list of str
         Sentences about what was not in the logs are added to it.
 
@@ -51,62 +74,63 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cl
     """
     if logs.subnet is not None:
         return _subnet(logs, logs.subnet, rates, assumed)
+    inside = rates.inside_GBps, rates.intra_latency_us
     if logs.slurm is not None:
         tables, notes = _read(logs.slurm, rates)
         assumed += notes
+        block = tables["level"][len(rates.levels())]
+        if 1 < domain <= max(block.get("group_sizes", [block.get("group_size")])):
+            block |= dict(zip(("bandwidth_GBps", "latency_us"), inside, strict=True))
         return Cluster(tables, len(logs.slurm.nodes), logs.slurm.nodes)
-    levels: list[Table] = []
-    per_node = rates.devices_per_node
-    if per_node > 1 or nodes == 1:
-        levels.append(_level("node", per_node, rates.inside_GBps, rates.intra_latency_us))
-    if nodes > 1:
-        levels.append(_level("network", nodes, rates.link_bandwidth_GBps, 2 * rates.hop_latency_us))
+    levels = rates.levels() or [level_table("node", 1, *inside)] * (nodes == 1)
+    domains = [domain] * (nodes // domain) + [nodes % domain] * (nodes % domain > 0)
+    if domain > 1:
+        levels.append(level_table("NVLink domain", domains, *inside))
+    if len(domains) > 1:
+        levels.append(
+            level_table(
+                "network", len(domains), rates.link_bandwidth_GBps, 2 * rates.hop_latency_us
+            )
+        )
         assumed.append(
             "The network between nodes blocks nowhere: no output of ibnetdiscover and no Slurm"
             " topology shows it."
         )
-    names = dict.fromkeys(host for log in logs.nccl for host in log.hosts)
-    return Cluster({"kind": "hierarchical", "level": levels}, nodes, tuple(names))
+    return Cluster(
+        {"kind": "hierarchical", "level": levels},
+        nodes,
+        tuple(dict.fromkeys(host for log in logs.nccl for host in log.hosts)),
+    )
 
 
-def short_name(host: str) -> str:
-    """Return a host's name without its domain.
-
-    Examples
-    --------
-    >>> short_name("Node07.cluster.example")
-    'node07'
-    """
-    return host.partition(".")[0].lower()
-
-
-def _level(name: str, size: int, bandwidth_GBps: float, latency_us: float) -> Table:
-    return {
-        "name": name,
-        "group_size": size,
-        "uplink_per": "device",
-        "bandwidth_GBps": bandwidth_GBps,
-        "latency_us": latency_us,
-    }
-
-
-def _read(log: FabricLog, rates: Assumed) -> tuple[Table, list[str]]:
+def _read(log: FabricLog, rates: Assumed, nodes: tuple[str, ...] = ()) -> tuple[Table, list[str]]:
     """Return a file's tables, and what its reader says but for what more is known of here."""
-    fabric = read_fabric(log.text.encode(), log.name, format=log.format, assumed=rates)
+    text = log.text.encode()
+    fabric = read_fabric(text, log.name, format=log.format, assumed=rates, nodes=nodes)
     return fabric.document, [note for note in fabric.notes if not _KNOWN_BETTER.search(note)]
 
 
 def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> Cluster:
-    tables, notes = _read(log, rates)
+    nodes = logs.slurm.nodes if logs.slurm else ()
+    tables, notes = _read(log, rates, nodes)
     assumed += notes
-    elements: list[Table] = tables["element"]
-    hosts = dict.fromkeys(entry["group"] for entry in elements if "group" in entry)
-    names = _compute_nodes(logs, log, list(hosts), rates, assumed)
-    place = {name: number for number, name in enumerate(names)}
-    dropped = {entry["id"] for entry in elements if entry.get("group", names[0]) not in place}
-    elements = [entry for entry in elements if entry["id"] not in dropped]
-    elements.sort(key=lambda entry: place.get(entry.get("group", ""), len(place)))
-    links = [link for link in tables["link"] if not {link["a"], link["b"]} & dropped]
+    elements, links = tables["element"], tables["link"]
+    names = tuple(dict.fromkeys(entry["group"] for entry in elements if "group" in entry))
+    if logs.slurm and nodes:
+        present = {*map(short_name, names)}
+        missing = [node for node in nodes if short_name(node) not in present]
+        require(
+            not missing,
+            logs.slurm.name,
+            f"must list nodes that are hosts of {log.name}",
+            listed(missing, 1),
+            "give the files of one cluster, whole",
+        )
+    else:
+        assumed.append(
+            f"All {plural(len(names), 'host')} of {log.name} with devices are nodes of the cluster,"
+            " in the order of their names: no Slurm topology lists the nodes."
+        )
     nics = Counter(entry["group"] for entry in elements if entry["role"] == "nic")
     if logs.topo is not None:
         _check_nics(logs.topo, log, nics)
@@ -116,45 +140,7 @@ def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> C
             "The devices of a node use its NICs in order: no nvidia-smi topo -m states which is"
             " near."
         )
-    tables |= {"element": elements, "link": links}
-    return Cluster(tables, len(names), tuple(names))
-
-
-def _compute_nodes(
-    logs: Logs, log: FabricLog, hosts: list[str], rates: Assumed, assumed: list[str]
-) -> list[str]:
-    """Return which hosts of a subnet are nodes of the cluster, in the order of its devices."""
-    if logs.slurm is None or not logs.slurm.nodes:
-        assumed.append(
-            f"All {plural(len(hosts), 'host')} of {log.name} are nodes of the cluster, in the order"
-            " of their names: no Slurm topology lists the nodes."
-        )
-        return sorted(hosts, key=_natural)
-    _read(logs.slurm, rates)  # refuses what is no topology
-    by_name = {short_name(host): host for host in hosts}
-    missing = [node for node in logs.slurm.nodes if short_name(node) not in by_name]
-    if missing:
-        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        raise InputError(
-            logs.slurm.name,
-            f"must list nodes that are hosts of {log.name}",
-            f"{missing[0]}{more}",
-            "give the files of one cluster, whole",
-        )
-    names = [by_name[short_name(node)] for node in logs.slurm.nodes]
-    others = len(hosts) - len(names)
-    if others:
-        verb = "is no node" if others == 1 else "are no nodes"
-        assumed.append(
-            f"{plural(others, 'host')} of {log.name} that {logs.slurm.name} does not list {verb} of"
-            " the cluster."
-        )
-    return names
-
-
-def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Return a key that sorts node9 before node10."""
-    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in _NUMBER.split(name))
+    return Cluster(tables | {"link": links}, len(names), names)
 
 
 def _check_nics(topo: TopoLog, log: FabricLog, nics: Counter[str]) -> None:
@@ -232,16 +218,17 @@ def _nearest(
     node: NodeTopology, host: dict[str, list[str]], columns: list[int] | None
 ) -> list[list[str]]:
     """Return NICs of every device of a host: those nearest to it, spread over who shares them."""
-    nics = host.get("nic", [])
-    if columns is None or not nics:
-        count = len(host["device"])
-        return [[nics[rail] for rail in served(place, count, len(nics))] for place in range(count)]
-    near: list[tuple[str, ...]] = []
-    for row in node.distances:
-        away = [row[column] for column in columns]
-        near.append(tuple(nic for nic, far in zip(nics, away, strict=True) if far == min(away)))
-    shared = Counter(near)
-    taken: Counter[tuple[str, ...]] = Counter()
+    nics = tuple(host.get("nic", ()))
+    pairs = node.islands if len({*map(len, node.islands)}) == 1 else [range(node.gpus)]
+    near = [nics] * len(host["device"])
+    if columns is not None:  # devices are numbered island by island
+        rows = (node.distances[gpu] for pair in pairs for gpu in pair)
+        away = ([row[column] for column in columns] for row in rows)
+        near = [
+            tuple(nic for nic, far in zip(nics, row, strict=True) if far == min(row))
+            for row in away
+        ]
+    shared, taken = Counter(near), Counter[tuple[str, ...]]()
     nearest = []
     for ports in near:
         places = served(taken[ports], shared[ports], len(ports))

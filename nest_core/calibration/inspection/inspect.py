@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.calibration.collectives.nccl_log import NcclRun
-from nest_core.calibration.inspection.cluster import Cluster, cluster_of, short_name
+from nest_core.calibration.inspection.cluster import Cluster, cluster_of, nvlink_domain
 from nest_core.calibration.inspection.logs import Logs, read_logs
 from nest_core.calibration.logs.launch import FIELD, Launch, read_launch
 from nest_core.calibration.training.machines import Machine, machine_of
@@ -32,7 +32,7 @@ from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import OPS, Accelerator, default_stack, load_accelerator
 from nest_core.interop.formats import Assumed
-from nest_core.interop.formats.nvidia_topo import NodeTopology
+from nest_core.interop.formats.values import listed, short_name
 from nest_core.network import collapse
 from nest_core.network.collective import KINDS, bus_factor, collective, member_groups
 
@@ -68,14 +68,18 @@ def compare(run: NcclRun, fabric: Fabric, per_node: int, device: Accelerator) ->
     """
     op, devices, nodes = run.op, len(run.ranks), len(run.hosts)
     per_host = devices // nodes
-    if op not in OPS:
-        return _silent(run, f"it is of {op}" if op else "it does not say of which collective it is")
-    if devices < 2 or set(run.hosts.values()) != {per_host}:
-        return _silent(run, "its ranks are not spread evenly over two devices or more")
-    if nodes > 1 and per_host not in (1, per_node):
-        return _silent(run, f"it ran on {per_host} of the {per_node} devices of its nodes")
-    if fabric.kind == "graph" and fabric.devices > MAX_DEVICES:
-        return _silent(run, f"the fabric is a drawing of over {MAX_DEVICES:,} devices")
+    reasons = {
+        f"it is of {op}" if op else "it does not say of which collective it is": op not in OPS,
+        "its ranks are not spread evenly over two devices or more": devices < 2
+        or {*run.hosts.values()} != {per_host},
+        f"it ran on {per_host} of the {per_node} devices of its nodes": nodes > 1
+        and per_host not in (1, per_node),
+        f"the fabric is a drawing of over {MAX_DEVICES:,} devices": fabric.kind == "graph"
+        and fabric.devices > MAX_DEVICES,
+    }
+    if op is None or any(reasons.values()):
+        why = next(reason for reason, holds in reasons.items() if holds)
+        return BusComparison(run.name, f"{run.name} is compared with no prediction: {why}.")
     size, seconds = max(run.rows)
     stride = per_node if nodes > 1 and per_host == 1 else 1
     network = collapse(fabric)
@@ -95,13 +99,16 @@ def compare(run: NcclRun, fabric: Fabric, per_node: int, device: Accelerator) ->
     return BusComparison(run.name, sentence, measured, predicted)
 
 
-def _silent(run: NcclRun, why: str) -> BusComparison:
-    return BusComparison(run.name, f"{run.name} is compared with no prediction: {why}.")
+def nvlinks(machine: Machine) -> int:
+    """Return NVLinks of a device, of 50 GB/s each way in the Blackwell generation, before of 25.
 
+    Examples
+    --------
+    >>> [nvlinks(machine_of(name)) for name in ("V100", "A100", "A800", "H100", "GB200")]
+    [6, 12, 8, 18, 18]
+    """
+    return round(gigabytes(machine.intra_Bps) / (50 if "B" in machine.name else 25))
 
-NVLINKS = {"V100": 6, "A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18, "GB200": 18,
-           "GB300": 18}  # fmt: skip
-"""Of one device; NVIDIA's data sheets, whose rate per device they share."""
 
 NVL72_HOST = 4
 """Devices of a compute tray, each a host (NVIDIA DGX SuperPOD GB200)."""
@@ -112,6 +119,8 @@ PLACEHOLDERS = ((256.0, "llama3-8b", 8192), (32.0, "gpt3-1.3b", 2048), (0.0, "gp
 SEQUENCES_PER_DEVICE = 8
 MAX_SEQUENCES = 1_000_000
 
+_NAMELESS = re.compile(r"localhost|h-[0-9a-f]+$")
+"""Short names of hosts that are called alike, or by a GUID."""
 _MEMORY = re.compile(r"(\d+) ?GB", re.I)
 _OTHER_BOARD = re.compile(r"\b(?:PCIe|NVL)\b", re.I)
 
@@ -161,14 +170,19 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
     device = load_accelerator(preset)
     per_node = _per_node(logs, command, machine, assumed)
     nodes = _nodes(logs, command, per_node, assumed)
-    rates = _rates(logs, machine, device, per_node, nodes, assumed)
-    cluster = cluster_of(logs, rates, nodes, assumed)
+    name = accelerator or next((log.accelerator for log in logs.nccl), preset)
+    rates = _rates(logs, machine, device, name, per_node, nodes, assumed)
+    in_rack = machine.name.startswith("GB")
+    domain = nvlink_domain(logs, rates, assumed) if in_rack else 1
+    cluster = cluster_of(logs, rates, nodes, domain, assumed)
     _check_size(logs, command, cluster, per_node, assumed)
     devices = cluster.nodes * per_node
     title = f"{devices:,} {machine.name}, {plural(cluster.nodes, 'node')} of {per_node}"
     tables = {key: value for key, value in cluster.tables.items() if key not in ("schema", "name")}
     document = {"schema": 1, "name": title} | tables
-    if logs.topo is None:
+    if rates.inside_GBps == gigabytes(machine.intra_Bps) and not (
+        logs.topo and any(logs.topo.node.links)
+    ):
         document["assumed_inside_GBps"] = rates.inside_GBps
     fabric = build_fabric(checked(FabricFile, document))
     stack = default_stack(device.family.name).name
@@ -201,10 +215,10 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
     )
     name = stated or next(iter(listed), "")
     if not name:
-        links = _nvlinks(logs.topo.node) if logs.topo else 0
+        islands = logs.topo.node.islands if logs.topo else []
+        links = max(logs.topo.node.links) if logs.topo and len(islands) == 1 else 0
         name = next(
-            (candidate for candidate in ("H100", "A100", "V100") if NVLINKS[candidate] == links),
-            "H100",
+            (kind for kind in ("A100", "V100") if nvlinks(machine_of(kind)) == links), "H100"
         )
         why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
         assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
@@ -279,15 +293,19 @@ def _nodes(logs: Logs, command: Launch, per_node: int, assumed: list[str]) -> in
 
 
 def _rates(
-    logs: Logs, machine: Machine, device: Accelerator, per_node: int, nodes: int, assumed: list[str]
+    logs: Logs,
+    machine: Machine,
+    device: Accelerator,
+    name: str,
+    per_node: int,
+    nodes: int,
+    assumed: list[str],
 ) -> Assumed:
     """Return rates and latencies, from the logs where they state them."""
     between = gigabytes(machine.inter_Bps)
     nics = logs.topo.node.nics if logs.topo else 0
     rates = replace(
-        Assumed(),
-        devices_per_node=per_node,
-        intra_bandwidth_GBps=_intra_GBps(logs, machine, device, assumed),
+        _inside(logs, machine, device, name, assumed, per_node),
         link_bandwidth_GBps=between * min(1.0, nics / per_node) if nics else between,
     )
     if not logs.subnet and nodes != 1:
@@ -304,56 +322,59 @@ def _rates(
     )
     if logs.topo and nodes != 1:
         assumed.append(f"Every node is like the one of {logs.topo.name}.")
-    if machine.name.startswith("GB"):
-        assumed.append(
-            "NVLink joins the devices of one host: no log shows how far it reaches in a rack."
-        )
     return rates
 
 
-def _intra_GBps(logs: Logs, machine: Machine, device: Accelerator, assumed: list[str]) -> float:
+def _inside(
+    logs: Logs,
+    machine: Machine,
+    device: Accelerator,
+    name: str,
+    assumed: list[str],
+    per_node: int,
+) -> Assumed:
     """Return what one device reaches inside its node, one direction."""
     usual = gigabytes(machine.intra_Bps)
+    host = gigabytes(device.host_Bps) or gigabytes(machine.inter_Bps)
+    rates = replace(Assumed(), devices_per_node=per_node, intra_bandwidth_GBps=host)
     topo = logs.topo
-    if topo is None:
+    if topo is None or not any(topo.node.links):
+        why = f"{topo.name} shows no NVLink, as topo -mp never does" if topo else "no log states it"
+        rate = host if _OTHER_BOARD.search(name) else usual
         assumed.append(
-            f"The rate inside a node is {usual:g} GB/s per device: no log states it, taken from the"
-            f" usual {machine.name} node."
+            f"The rate inside a node is {rate:g} GB/s per device"
+            + (
+                f": {why}, taken from the usual {machine.name} node."
+                if rate == usual
+                else f", that of its host link: {name} has no NVSwitch, and {why}."
+            )
         )
-        return usual
-    full, links = NVLINKS.get(machine.name, 0), _nvlinks(topo.node)
+        return replace(rates, intra_bandwidth_GBps=rate)
+    node, source, links = topo.node, topo.name, topo.node.links
+    full, most, islands = nvlinks(machine), max(links), node.islands
     require(
-        not full or links <= full,
-        topo.name,
+        most <= full,
+        source,
         f"must show at most the {full} NVLinks that {machine.name} has",
-        f"NV{links}",
+        f"NV{most}",
         "give logs of one machine, or correct --accelerator",
     )
-    if links and full:
-        if _direct(topo.node) and topo.node.gpus > 2:
-            assumed.append(
-                f"The {links} NVLinks of a device lead to a switch that blocks nowhere, where"
-                f" {topo.name} shows devices joined directly."
-            )
-        return usual * links / full
-    if topo.node.gpus > 1:
-        rate = gigabytes(device.host_Bps) or gigabytes(machine.inter_Bps)
-        assumed.append(
-            f"The rate inside a node is {rate:g} GB/s per device, that of its host link:"
-            f" {topo.name} shows no NVLink."
-        )
-        return rate
-    return usual
-
-
-def _direct(node: NodeTopology) -> bool:
-    """Return whether NVLinks lead to other devices and not to a switch: all fit on one device."""
-    return max(map(sum, node.nvlinks)) <= max(NVLINKS.values())
-
-
-def _nvlinks(node: NodeTopology) -> int:
-    """Return NVLinks of the device that has fewest."""
-    return min(sum(row) if _direct(node) else max(row) for row in node.nvlinks)
+    rate, is_whole = usual * min(filter(None, links)) / full, len(islands) == 1
+    weak = listed(f"GPU{gpu} with {count}" for gpu, count in enumerate(links) if count < most)
+    groups = listed("-".join(f"GPU{gpu}" for gpu in island) for island in islands)
+    notes = {
+        f"Not all GPUs of {source} have {most} NVLinks: {weak}. Collectives of the node wait for"
+        " the slowest.": weak,
+        f"The {min(links)} NVLinks of a device lead to a switch that blocks nowhere, where {source}"
+        " shows devices joined directly.": is_whole and node.is_direct and node.gpus > 2,
+        f"NVLink does not join all GPUs of a node but {groups}: {host:g} GB/s per device, that of"
+        f" its host link, between them, as {source} shows.": not is_whole,
+    }
+    assumed += [note for note, holds in notes.items() if holds]
+    if is_whole:
+        return replace(rates, intra_bandwidth_GBps=rate)
+    size = len(islands[0]) if len({*map(len, islands)}) == 1 else 0
+    return replace(rates, devices_per_island=size, island_bandwidth_GBps=rate)
 
 
 def _check_size(
@@ -388,17 +409,20 @@ def _check_size(
 
 
 def _check_hosts(log: NcclRun, where: str, cluster: Cluster, assumed: list[str]) -> None:
-    """Refuse a log that ran on hosts of the cluster and on others."""
+    """Refuse a log that ran on hosts that the cluster lacks, unless the cluster names none."""
     names = {short_name(name) for name in cluster.names}
-    others = [host for host in log.hosts if short_name(host) not in names]
-    if 0 < len(others) < len(log.hosts) and names:
-        raise InputError(
-            log.name, f"must run on hosts of {where}", others[0], "give logs of one cluster"
-        )
-    if others and names:
+    others = [host for host in log.hosts if names and short_name(host) not in names]
+    require(
+        not others or all(map(_NAMELESS.match, names)),
+        log.name,
+        f"must run on hosts of {where}, such as {next(iter(cluster.names), '')}",
+        listed(others, 1),
+        "give logs of one cluster",
+    )
+    if others:
         assumed.append(
-            f"{others[0]} and all other hosts of {log.name} are nodes of {where}, which calls them"
-            " otherwise."
+            f"{others[0]} and all other hosts of {log.name} are nodes of {where}, which does not"
+            " name its hosts."
         )
 
 

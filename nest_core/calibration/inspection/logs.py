@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 
 from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run, is_log
 from nest_core.documents import InputError, require, shortened
-from nest_core.interop.formats import Assumed, format_of
+from nest_core.interop.formats import Assumed, format_of, read_fabric
 from nest_core.interop.formats.nvidia_topo import NodeTopology, is_nvidia_topo, read_nvidia_topo
-from nest_core.interop.formats.slurm import slurm_nodes
-from nest_core.interop.formats.slurm_yaml import slurm_yaml_nodes
 from nest_core.interop.formats.values import Source
 
 __all__ = ["FabricLog", "Logs", "TopoLog", "read_logs"]
@@ -111,16 +109,18 @@ def _add_fabric(logs: Logs, name: str, text: str) -> None:
         "binary" if "\0" in text else "something else",
         "name the file that such a command wrote",
     )
-    kind = "subnet" if format == "ibnetdiscover" else "slurm"
-    before = logs.subnet if kind == "subnet" else logs.slurm
-    if before is not None:
-        what = "output of ibnetdiscover" if kind == "subnet" else "Slurm topology"
-        raise InputError("LOG", f"must be one {what}", f"{before.name} and {name}", "leave one out")
-    logs.kinds[name] = (
-        "ibnetdiscover" if kind == "subnet" else f"Slurm {format.removeprefix('slurm-')}"
-    )
-    if kind == "subnet":
+    if format == "ibnetdiscover":
+        before, kind, what = logs.subnet, format, "output of ibnetdiscover"
         logs.subnet = FabricLog(name, text, format)
     else:
-        nodes = slurm_yaml_nodes if format == "slurm-yaml" else slurm_nodes
-        logs.slurm = FabricLog(name, text, format, tuple(nodes(Source(text, name, Assumed()))))
+        before, kind, what = logs.slurm, f"Slurm {format.removeprefix('slurm-')}", "Slurm topology"
+        levels = read_fabric(text.encode(), name, format=format).document["level"]
+        logs.slurm = FabricLog(name, text, format, tuple(levels[0].get("names", ())))
+    require(
+        before is None,
+        "LOG",
+        f"must be one {what}",
+        f"{before.name if before else ''} and {name}",
+        "leave one out",
+    )
+    logs.kinds[name] = kind

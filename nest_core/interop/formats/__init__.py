@@ -146,7 +146,12 @@ def format_of(name: str, text: str) -> str:
 
 
 def read_fabric(
-    content: bytes, name: str, *, format: str = "", assumed: Assumed | None = None
+    content: bytes,
+    name: str,
+    *,
+    format: str = "",
+    assumed: Assumed | None = None,
+    nodes: tuple[str, ...] = (),
 ) -> ImportedFabric:
     """Read a fabric file as a document of the studio's own schema.
 
@@ -160,6 +165,8 @@ def read_fabric(
         One of `FORMATS` that reads; empty: by ending and content.
     assumed : Assumed
         What the file does not state.
+    nodes : tuple of str
+        Which of a subnet's hosts have devices, where something else lists them.
 
     Raises
     ------
@@ -169,9 +176,12 @@ def read_fabric(
     short = _short(name)
     text = decoded(content, short)
     require(
-        "\0" not in text, short, "must be text", "a NUL character", "save the file as UTF-8 text"
+        text.strip() and "\0" not in text,
+        short,
+        "must hold a fabric as text",
+        "binary" if text.strip() else "empty",
+        "choose another file, or save it as UTF-8 text",
     )
-    require(text.strip(), short, "must hold a fabric", "empty", "choose another file")
     readers = {entry.name: entry.reads for entry in FORMATS.values() if entry.reads}
     require(
         not format or format in readers,
@@ -181,7 +191,7 @@ def read_fabric(
         "pick " + ", ".join(readers),
     )
     chosen = format or format_of(name, text)
-    document, notes = readers[chosen](Source(text, short, assumed or Assumed()))
+    document, notes = readers[chosen](Source(text, short, assumed or Assumed(), nodes))
     build_fabric(checked(FabricFile, document))
     return ImportedFabric(chosen, document, notes)
 

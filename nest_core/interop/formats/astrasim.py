@@ -27,7 +27,7 @@ from nest_core.fabric import (
 )
 from nest_core.interop.formats.draft import Draft, title
 from nest_core.interop.formats.trees import host_groups
-from nest_core.interop.formats.values import FabricText, Reading, Source
+from nest_core.interop.formats.values import FabricText, Reading, Source, level_table
 from nest_core.interop.formats.yaml_text import YamlTable, line_of, yaml_values
 
 __all__ = ["astrasim_network", "read_astrasim", "write_astrasim"]
@@ -60,13 +60,7 @@ def read_astrasim(source: Source) -> Reading:
 
 def _levels(source: Source, dimensions: list[Dimension]) -> Reading:
     levels = [
-        {
-            "name": f"dimension {index}",
-            "group_size": size,
-            "uplink_per": "device",
-            "bandwidth_GBps": rate,
-            "latency_us": 2 * latency,
-        }
+        level_table(f"dimension {index}", size, rate, 2 * latency)
         for index, (_, size, rate, latency) in enumerate(dimensions, start=1)
     ]
     return {"schema": 1, "name": title(source.name), "kind": "hierarchical"} | {"level": levels}, ()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from nest_core.documents import plural
 from nest_core.fabric import MAX_EXPLICIT_DEVICES, MAX_LINKS
-from nest_core.interop.formats.values import Document, Reading, Source
+from nest_core.interop.formats.values import Document, Reading, Source, listed
 
 __all__ = ["Draft", "served", "title"]
 
@@ -164,8 +164,14 @@ class Draft:
         for device in devices:
             self.element(where, device, "device", group=group)
         self.element(where, name, "switch", group=group)
-        for device in devices:
-            self.link(where, device, name, assumed.inside_GBps, assumed.intra_latency_us / 2)
+        half, size = assumed.intra_latency_us / 2, assumed.devices_per_island
+        for place, device in enumerate(devices):
+            above = f"{name} island{place // size}" if size else name
+            if above not in self:
+                self.element(where, above, "switch", group=group)
+                self.link(where, above, name, assumed.inside_GBps * size, half)
+            rate = assumed.island_bandwidth_GBps if size else assumed.inside_GBps
+            self.link(where, device, above, rate, half)
         rails = list(nics)
         for nic in rails:
             self.element(where, nic, "nic", group=group)
@@ -198,9 +204,8 @@ class Draft:
             " works both ways.",
         )
         if self._left_out:
-            names = [repr(name[:40]) for name in self._left_out]
-            more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
-            self.notes.append(f"Attributes left out: {', '.join(names[:8])}{more}.")
+            names = listed(repr(name[:40]) for name in self._left_out)
+            self.notes.append(f"Attributes left out: {names}.")
         document: Document = {
             "schema": 1,
             "name": title(name),

@@ -8,12 +8,12 @@ the commas; ``from`` and ``to``, ``source`` and ``target``, ``src`` and ``dst`` 
 
 import csv
 import io
-from collections.abc import Iterator
 
 from nest_core.documents import (
     InputError,
     csv_text,
     gigabytes,
+    grouped,
     microseconds,
     of_cell,
     plural,
@@ -37,23 +37,24 @@ _ALSO = {"from": "a", "source": "a", "src": "a", "to": "b", "target": "b", "dst"
 
 def read_edges(source: Source) -> Reading:
     """Return a graph from rows of links."""
-    rows = list(_rows(source))
+    rows = _rows(source)
     draft = Draft(source)
-    roles: dict[str, str] = {}
+    ends = [
+        (line, row[end], row.get(f"{end}_role", "")) for line, row in rows for end in ("a", "b")
+    ]
+    roles = grouped((name, role) for _, name, role in ends if role)
+    for line, name, role in ends:
+        first = roles.get(name, [""])[0]
+        source.require(
+            role in ("", first),
+            line,
+            f"must give {name} the role {first} that it has above",
+            role,
+            "make the rows agree",
+        )
+        if name not in draft:
+            draft.element(line, name, first or None)
     for line, row in rows:
-        for end in ("a", "b"):
-            role = row.get(f"{end}_role", "")
-            if role and roles.setdefault(row[end], role) != role:
-                raise source.wrong(
-                    line,
-                    f"must give {row[end]} the role {roles[row[end]]} that it has above",
-                    role,
-                    "make the rows agree",
-                )
-    for line, row in rows:
-        for end in ("a", "b"):
-            if row[end] not in draft:
-                draft.element(line, row[end], roles.get(row[end]))
         rate, latency = row.get("bandwidth_GBps"), row.get("latency_us")
         draft.link(
             line,
@@ -114,15 +115,12 @@ def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
 
     It cannot where a device is linked to later ones only.
     """
-    number = {name: at for at, name in enumerate(graph.device_ids)}
-
-    def at(name: str) -> int:
-        return number.get(name, -1)
-
-    rows: list[tuple[str, str, Link]] = []
-    for link in graph.links:
-        first, second = sorted((link.a, link.b), key=at)
-        rows.append((first, second, link))
+    number = {entry.id: -1 for entry in graph.elements}
+    number |= {name: place for place, name in enumerate(graph.device_ids)}
+    at = number.__getitem__
+    rows = (
+        (min(link.a, link.b, key=at), max(link.b, link.a, key=at), link) for link in graph.links
+    )
     return sorted(rows, key=lambda row: at(row[1]))
 
 
@@ -144,35 +142,31 @@ def _lost(graph: GraphFabric, endpoints: list[str]) -> tuple[str, ...]:
     return tuple(sentence for sentence, holds in lost.items() if holds)
 
 
-def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line numbers and cells by column."""
+def _rows(source: Source) -> list[tuple[int, dict[str, str]]]:
+    """Return line numbers and cells by column."""
     text = io.StringIO(source.text, newline=None)  # any line ends
     first = next((line for line in text if line.strip()), "")
     separator = next((sign for sign in ",;\t" if sign in first), ",")
     text.seek(0)
     reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
-    header: list[str] = []
     try:
-        for cells in reader:
-            row = [of_cell(cell.strip()) for cell in cells]
-            if not any(row):
-                continue
-            if not header:
-                header = _header(source, reader.line_num, row)
-                continue
-            source.require(
-                len(row) == len(header),
-                reader.line_num,
-                f"must have {plural(len(header), 'cell')} as the header has",
-                len(row),
-                "complete the row",
-            )
-            yield reader.line_num, dict(zip(header, row, strict=True))
+        every = [(reader.line_num, [of_cell(cell.strip()) for cell in cells]) for cells in reader]
     except csv.Error as error:
         raise source.wrong(
             reader.line_num, "must be valid CSV", str(error), "correct the quotes"
         ) from error
-    source.require(header, "", "must have a header", "empty", "start with " + ",".join(COLUMNS[:5]))
+    rows = [(line, row) for line, row in every if any(row)]
+    source.require(rows, "", "must have a header", "empty", "start with " + ",".join(COLUMNS[:5]))
+    header = _header(source, *rows[0])
+    for line, row in rows[1:]:
+        source.require(
+            len(row) == len(header),
+            line,
+            f"must have {plural(len(header), 'cell')} as the header has",
+            len(row),
+            "complete the row",
+        )
+    return [(line, dict(zip(header, row, strict=True))) for line, row in rows[1:]]
 
 
 def _header(source: Source, line: int, row: list[str]) -> list[str]:

@@ -3,21 +3,20 @@
 Attributes of elements: ``role``, ``radix``, ``count``, ``group``, ``x``, ``y``. Of links:
 ``bandwidth_GBps`` (or ``gbps``, Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). Of the
 fabric: ``name``, ``routing``, ``ecmp_seed``. What yEd writes beside nodes and edges are their
-names, where each has its own, and rates such as 400G. Document types are forbidden altogether
-(entities grow without bound), and elements nest at most 32 deep.
+names, with their ids where several have one, and rates such as 400G. Document types are forbidden
+altogether (entities grow without bound), and elements nest at most 32 deep.
 """
 
-import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
+from xml.etree.ElementTree import Element as XmlElement
 from xml.etree.ElementTree import ParseError
 from xml.sax.saxutils import escape, quoteattr
 
 from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import DefusedXMLParser
+from defusedxml.ElementTree import fromstring
 
 from nest_core.documents import gigabytes, microseconds, plural
 from nest_core.fabric import Element, Fabric, GraphFabric, as_graph
@@ -29,6 +28,7 @@ from nest_core.interop.formats.values import (
     Reading,
     Source,
     check_plain_names,
+    figure_of,
 )
 from nest_core.network import collapse
 
@@ -39,8 +39,8 @@ _XMLNS = "http://graphml.graphdrawing.org/xmlns"
 _YED = "{http://www.yworks.com/xml/graphml}"
 _LABELS = (f"{_YED}NodeLabel", f"{_YED}EdgeLabel")
 _LABEL = "y:label"
-_RATE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?G(?:b/s|bps|bit/s|bE|E)?")
-"""What people write beside a link: 400G, 400 Gb/s, 100GbE."""
+_RATE = re.compile(r"(?:(\d{1,4}) ?[x×] ?)?(\d{1,6}(?:\.\d{1,6})?) ?G(?:b/s|bps|bit/s|bE|E)?")
+"""What people write beside a link: 400G, 400 Gb/s, 100GbE, 2x400G."""
 _OF_ELEMENTS = ("role", "radix", "count", "group", "x", "y")
 _OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
 _TYPES = {
@@ -58,102 +58,30 @@ _TYPES = {
 }
 
 
-class _GraphParser:
-    """A parser's target that keeps what a file says of its graph, of every node and every edge."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.depth = self.graphs = 0
-        self.is_directed = False
-        self.attributes: dict[str, str] = {}
-        self.nodes: dict[str, dict[str, str]] = {}
-        self.edges: list[tuple[str, str, dict[str, str]]] = []
-        self._defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}}
-        self._names: dict[str, str] = {}
-        self._key, self._text = "", [""]
-        self._owners: list[dict[str, str]] = [{}]
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Begin an element; what data say belongs to the last graph, node or edge around them."""
-        self.depth += 1
-        self._text = []
-        self.source.require(
-            self.depth <= MAX_DEPTH,
-            "",
-            f"must nest at most {MAX_DEPTH} XML elements",
-            "deeper",
-            "flatten it",
-        )
-        match tag.removeprefix(f"{{{_XMLNS}}}"):
-            case "key":
-                self._key = attributes.get("id", "")
-                self._names[self._key] = attributes.get("attr.name", "")
-                self._owners.append(self._defaults.setdefault(attributes.get("for", ""), {}))
-            case "data":
-                self._key = attributes.get("key", "")
-            case "graph":
-                self.graphs += 1
-                self.is_directed = attributes.get("edgedefault") == "directed"
-                self._owners.append(self.attributes)
-            case "node":
-                self._owners.append(self._node(attributes.get("id", "")))
-            case "edge":
-                ends = attributes.get("source", ""), attributes.get("target", "")
-                self._owners.append({**self._defaults["edge"]})
-                self.edges.append((*ends, self._owners[-1]))
-            case "hyperedge" | "port" as kind:
-                raise self.source.wrong("", "must hold nodes and edges only", kind, "take it out")
-
-    def _node(self, name: str) -> dict[str, str]:
-        self.source.require(name, "", "must give every node an id", "missing", "name the nodes")
-        self.source.require(
-            name not in self.nodes,
-            f"node {name!r}",
-            "must be listed once",
-            "there twice",
-            "remove one of them",
-        )
-        self.nodes[name] = {**self._defaults["node"]}
-        return self.nodes[name]
-
-    def data(self, text: str) -> None:
-        """Take a part of the text inside an element."""
-        self._text.append(text)
-
-    def end(self, tag: str) -> None:
-        """End an element."""
-        self.depth -= 1
-        kind, text = tag.removeprefix(f"{{{_XMLNS}}}"), "".join(self._text)
-        if kind in ("data", "default") and text and self._names.get(self._key):
-            self._owners[-1][self._names[self._key]] = text
-        if kind in _LABELS:
-            self._owners[-1].setdefault(_LABEL, text.strip())
-        if kind in ("key", "graph", "node", "edge"):
-            self._owners.pop()
-
-    def close(self) -> None:
-        """End the file."""
+Texts = dict[str, str]
+Edge = tuple[str, str, Texts]
+"""Its ends, and what the file says of it."""
 
 
 def read_graphml(source: Source) -> Reading:
     """Return a graph from the one graph of a file; links stand in the file's order."""
-    graph = _parsed(source)
-    _use_labels(graph)
+    is_directed, of_graph, nodes, edges = _parsed(source)
+    nodes, edges = _labelled(nodes, edges)
     draft = Draft(source)
-    for name, attributes in graph.nodes.items():
+    for name, attributes in nodes.items():
         _add_element(draft, f"node {name!r}", name, attributes)
-    if graph.is_directed:
+    if is_directed:
         draft.notes.append(
-            f"{plural(len(graph.edges), 'directed edge')} read as links that work both ways."
+            f"{plural(len(edges), 'directed edge')} read as links that work both ways."
         )
     seen: Counter[tuple[str, str]] = Counter()
     ways: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for index, (a, b, attributes) in enumerate(graph.edges):
+    for index, (a, b, attributes) in enumerate(edges):
         figures = {key: value for key, value in attributes.items() if key in _OF_LINKS}
         seen[a, b] += 1
         ways.setdefault((a, b), []).append(figures)
         # The way back of a link that has been counted is no second link.
-        if not graph.is_directed or seen[a, b] > seen[b, a]:
+        if not is_directed or seen[a, b] > seen[b, a]:
             _add_link(draft, f"edge[{index}]", a, b, attributes)
         elif figures != ways[b, a][seen[a, b] - 1]:
             raise source.wrong(
@@ -163,27 +91,28 @@ def read_graphml(source: Source) -> Reading:
                 "make both directions alike, or the graph undirected",
             )
     document, notes = draft.document(source.name)
-    return _with_fabric_attributes(source, document, graph.attributes), notes
+    return _with_fabric_attributes(source, document, of_graph), notes
 
 
-def _use_labels(graph: _GraphParser) -> None:
+def _labelled(nodes: dict[str, Texts], edges: list[Edge]) -> tuple[dict[str, Texts], list[Edge]]:
     """Name nodes as they are labelled, and take rates from labels of edges."""
-    labels = {name: attributes.pop(_LABEL, "") for name, attributes in graph.nodes.items()}
-    if all(labels.values()) and len({*labels.values()}) == len(labels):
-        graph.nodes = {labels[name]: attributes for name, attributes in graph.nodes.items()}
-        graph.edges = [(labels[a], labels[b], attributes) for a, b, attributes in graph.edges]
-    for *_, attributes in graph.edges:
+    labels = {name: attributes.pop(_LABEL, "") for name, attributes in nodes.items()}
+    count = Counter([*labels.values(), *(name for name in labels if labels[name] != name)])
+    new_names = {
+        name: label if count[label] == 1 and label else f"{label} {name}".strip()
+        for name, label in labels.items()
+    }
+    for *_, attributes in edges:
         if rate := _RATE.fullmatch(attributes.pop(_LABEL, "")):
-            attributes.setdefault("gbps", rate[1])
+            attributes |= {"count": rate[1] or "1", "gbps": rate[2]} | attributes
+    renamed = [(new_names[a], new_names[b], attributes) for a, b, attributes in edges]
+    return {new_names[name]: attributes for name, attributes in nodes.items()}, renamed
 
 
-def _parsed(source: Source) -> _GraphParser:
-    """Return the one graph of a file, whose edges join nodes that it lists."""
-    graph = _GraphParser(source)
-    parser = DefusedXMLParser(target=graph, forbid_dtd=True)
+def _parsed(source: Source) -> tuple[bool, Texts, dict[str, Texts], list[Edge]]:
+    """Return what a file says of its graph, every node and every edge between nodes it lists."""
     try:
-        parser.feed(source.text)
-        parser.close()
+        root = fromstring(source.text, forbid_dtd=True)
     except DefusedXmlException as error:
         raise source.wrong(
             "", "must have no document type or entities", type(error).__name__, "remove the DOCTYPE"
@@ -192,22 +121,79 @@ def _parsed(source: Source) -> _GraphParser:
         raise source.wrong(
             error.position[0], "must be valid XML", str(error), "correct or complete the file"
         ) from error
+    depth, layer = 0, [root]
+    while layer:
+        depth += 1
+        source.require(
+            depth <= MAX_DEPTH,
+            "",
+            f"must nest at most {MAX_DEPTH} XML elements",
+            "deeper",
+            "flatten it",
+        )
+        layer = [child for element in layer for child in element]
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(f"{{{_XMLNS}}}")
+        source.require(
+            element.tag not in ("hyperedge", "port"),
+            "",
+            "must hold nodes and edges only",
+            element.tag,
+            "take it out",
+        )
+    graphs = root.findall("graph")
     source.require(
-        graph.graphs == 1,
+        len(graphs) == 1,
         "",
         "must hold one graph of GraphML",
-        plural(graph.graphs, "graph"),
-        "export one graph, with GraphML's namespace and no nested graphs",
+        plural(len(graphs), "graph"),
+        "export one graph, with GraphML's namespace",
     )
-    for end in (end for *ends, _ in graph.edges for end in ends):
+    keys = [key for key in root.iter("key") if key.get("attr.name")]
+    groups: dict[XmlElement, dict[str, str]] = {}
+    nodes: dict[str, dict[str, str]] = {}
+    for node in graphs[0].iter("node"):
+        name = node.get("id", "")
+        source.require(name, "", "must give every node an id", "missing", "name the nodes")
+        if node.find("graph") is not None:  # a group of yEd's, which comes before what it holds
+            group = {"group": _texts(node, []).get(_LABEL) or name}
+            groups |= dict.fromkeys(node.iter("node"), group)
+            continue
         source.require(
-            end in graph.nodes,
+            name not in nodes,
+            f"node {name!r}",
+            "must be listed once",
+            "there twice",
+            "remove one of them",
+        )
+        nodes[name] = groups.get(node, {}) | _texts(node, keys)
+    edges = [
+        (edge.get("source", ""), edge.get("target", ""), _texts(edge, keys))
+        for edge in graphs[0].iter("edge")
+    ]
+    for end in (end for *ends, _ in edges for end in ends):
+        source.require(
+            end in nodes,
             "",
             "must have edges between nodes that are listed",
             end or "an edge with one end",
             "list the node or correct its id",
         )
-    return graph
+    is_directed = graphs[0].get("edgedefault") == "directed"
+    return is_directed, _texts(graphs[0], keys), nodes, edges
+
+
+def _texts(owner: XmlElement, keys: Sequence[XmlElement]) -> dict[str, str]:
+    """Return what data say of an element, by the names of their keys, and how it is labelled."""
+    names = {key.get("id"): key.get("attr.name", "") for key in keys}
+    defaults = (key for key in keys if key.get("for") == owner.tag and key.findtext("default"))
+    texts = {key.get("attr.name", ""): key.findtext("default") or "" for key in defaults}
+    for data in owner.iterfind("data"):
+        texts |= {names[key]: data.text or "" for key in [data.get("key")] if key in names}
+        for label in data.iter():
+            if label.tag in _LABELS:
+                texts.setdefault(_LABEL, " ".join((label.text or "").split()))
+    return {name: text for name, text in texts.items() if text}
 
 
 def write_graphml(fabric: Fabric) -> FabricText:
@@ -329,9 +315,7 @@ def _element_attributes(element: Element) -> dict[str, Any]:
 
 
 def _coordinate(source: Source, where: str, axis: str, text: str) -> float:
-    figure = math.nan
-    with suppress(ValueError, OverflowError):  # refused below, with everything else
-        figure = float(text)
+    figure = figure_of(text)
     source.require(
         abs(figure) <= 1e6,
         where,

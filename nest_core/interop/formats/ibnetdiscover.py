@@ -14,12 +14,13 @@ as they are named, 50 (HDR), 100 (NDR) and 200 Gb/s (XDR).
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nest_core.documents import plural, summed
+from nest_core.documents import grouped, plural, summed
 from nest_core.fabric import MAX_EXPLICIT_DEVICES
 from nest_core.interop.formats.draft import Draft
-from nest_core.interop.formats.values import Reading, Source
+from nest_core.interop.formats.values import Reading, Source, listed, short_name
 
 __all__ = ["LANE_GBPS", "read_ibnetdiscover"]
 
@@ -35,7 +36,18 @@ _LINK = re.compile(
     r"\[(\d{1,5})\](?:\[ext \d+\])?(?:\s*\([0-9a-f]+\))?(?:\s*#\s*(.*))?$"
 )
 _SPEED = re.compile(r"\b(\d{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
-_RAIL = re.compile(r"(?:mlx\d+_|HCA-)(\d{1,6})(?!\d)")
+_ADAPTER = re.compile(r"\s+((?:mlx\d+_|hfi\d+_|HCA-)\d{1,6})(?!\d)")
+_DIGITS = re.compile(r"\d+")
+_SERVER = re.compile(
+    r"(?:stor|nas|nfs|lustre|lnet|oss|mds|mgs|ost|gpfs|beegfs|weka|vast|ddn|ceph|ufm|opensm|mgmt|mgr"
+    r"|management|admin|head|login|gateway|gw|skyway|bcm)(?:age)?(?![a-z])",
+    re.IGNORECASE,
+)
+"""Hosts that serve files, manage or let in."""
+_WARNING = re.compile(
+    r"(?:\S*/)?[\w.-]+\.c:\d+|ib(?:warn|panic|debug|error)\b|\w*(?:warn|error)\w*:", re.IGNORECASE
+)
+"""What libibmad, libibumad and libibnetdisc print on the standard error of ibnetdiscover."""
 _SYSTEM = re.compile(r"sysimgguid=0x0*([1-9a-f][0-9a-f]*)")
 _SKIPPED = (
     "vendid=",
@@ -71,34 +83,41 @@ class _SubnetNode:
 
 def read_ibnetdiscover(source: Source) -> Reading:
     """Return a graph of hosts with their NICs, and of switches."""
-    nodes = _nodes(source)
     draft = Draft(source)
+    nodes = _nodes(source, draft)
     skipped = {guid for guid, node in nodes.items() if _SHARP in node.description}
     draft.note(len(skipped), "SHARP aggregation node", " skipped.")
     routers = {guid for guid, node in nodes.items() if node.kind == "Rt"}
     draft.note(len(routers), "router", " to other subnets skipped.")
     links = _links(source, draft, nodes, skipped | routers)
     hosts = _hosts(nodes, skipped, {end[0] for pair in links for end in pair}, draft)
-    _check_size(source, hosts)
+    source.require(hosts, "", "must describe a host with links", "none", "scan the compute fabric")
+    hosts = {name: hosts[name] for name in _compute_nodes(source, hosts, draft)}
+    per_host = source.assumed.devices_per_node
+    source.require(
+        len(hosts) * per_host <= MAX_EXPLICIT_DEVICES,
+        "",
+        f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
+        f"{len(hosts):,} hosts of {per_host}",
+        "take hosts out",
+    )
     names = _add_hosts(source, draft, nodes, hosts, links)
     names |= _add_switches(draft, nodes, skipped | routers)
-    for (a, b), (rate, line) in links.items():
-        draft.link(line, names[a[0]], names[b[0]], rate, source.assumed.hop_latency_us)
-    if hosts:
-        draft.notes.append(
-            f"ibnetdiscover states no latencies: {source.assumed.hop_latency_us:g} us per link"
-            " assumed."
-        )
+    _add_cables(draft, nodes, names, links)
+    draft.notes.append(
+        f"ibnetdiscover states no latencies: {source.assumed.hop_latency_us:g} us per link assumed."
+    )
     document, notes = draft.document(source.name)
     return source.assumed.marked(document), notes
 
 
-def _nodes(source: Source) -> dict[str, _SubnetNode]:
+def _nodes(source: Source, draft: Draft) -> dict[str, _SubnetNode]:
     nodes: dict[str, _SubnetNode] = {}
     current: _SubnetNode | None = None
-    system = ""
+    system, warnings, started = "", list[str](), False
     for number, raw in enumerate(source.text.splitlines(), start=1):
         line = raw.strip()
+        started |= line.startswith(_SKIPPED) or bool(_NODE.match(line))
         if not line:
             current, system = None, ""
         elif stated := _SYSTEM.match(line):
@@ -121,9 +140,20 @@ def _nodes(source: Source) -> dict[str, _SubnetNode]:
                 match[1], int(match[2]), match[4].strip(), number, system or guid
             )
         elif not line.startswith(_SKIPPED):
-            raise source.wrong(
-                number, "must be a line of ibnetdiscover", line, "save its output unchanged"
+            source.require(
+                not started or _WARNING.match(line),
+                number,
+                "must be a line of ibnetdiscover",
+                line,
+                "save its output unchanged",
             )
+            warnings.append(line)
+    draft.note(
+        len(warnings),
+        "line",
+        f" that ibnetdiscover does not print skipped, such as {'; '.join(warnings[:1])[:120]!r}:"
+        " what a warning of its libraries names may be missing here.",
+    )
     return nodes
 
 
@@ -147,8 +177,7 @@ def _links(
     source: Source, draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
 ) -> dict[tuple[End, End], tuple[float, int]]:
     """Return every link once, ends in order: its rate and line."""
-    links: dict[tuple[End, End], tuple[float, int]] = {}
-    stated: dict[tuple[End, End], int] = {}
+    every: list[tuple[tuple[End, End], tuple[float, int]]] = []
     taken: dict[End, End] = {}
     for guid, node in nodes.items():
         for port, other, rate, line in node.links:
@@ -159,10 +188,9 @@ def _links(
                 other[0],
                 "save the whole output of ibnetdiscover",
             )
-            if guid in skipped or other[0] in skipped:
+            if {guid, other[0]} & skipped:
                 continue
             here = (guid, port)
-            key = (here, other) if here < other else (other, here)
             for end, far in ((here, other), (other, here)):
                 source.require(
                     taken.setdefault(end, far) == far,
@@ -171,54 +199,40 @@ def _links(
                     f"{end[0]}[{end[1]}]",
                     "save the output again",
                 )
-            stated[key] = stated.get(key, 0) + 1
-            links.setdefault(key, (rate, line))
-    once = sum(count == 1 for count in stated.values())
+            every.append(((min(here, other), max(here, other)), (rate, line)))
+    links = grouped(every)
+    once = sum(len(stated) == 1 for stated in links.values())
     draft.note(once, "link", " stated by one end only: kept.")
-    return links
+    return {ends: stated[0] for ends, stated in links.items()}
 
 
-@dataclass(slots=True)
-class _Host:
-    line: int
-    cards: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """Rail and GUID of every adapter, by card."""
+Cards = dict[str, list[tuple[int, str]]]
+"""Rail and GUID of every adapter of a host with a link, by card."""
 
 
 def _hosts(
     nodes: dict[str, _SubnetNode], skipped: set[str], linked: set[str], draft: Draft
-) -> dict[str, _Host]:
-    hosts: dict[str, _Host] = {}
-    left_out: set[str] = set()
-    first: dict[str, str] = {}
-    nameless = repeated = joined = 0
-    for guid, node in nodes.items():
-        if node.kind != "Ca" or guid in skipped:
-            continue
-        unnamed = not node.description or _NAMELESS in node.description
-        words = [first.setdefault(node.system, guid)] if unnamed else node.description.split()
-        if guid not in linked:
-            left_out.add(words[0])
-            continue
-        nameless += unnamed
-        host = hosts.setdefault(words[0], _Host(node.line))
-        rail = _RAIL.search(" ".join(words[1:]))
-        number = int(rail[1]) if rail else len(host.cards)
-        if node.system in host.cards:
-            joined += 1
-        elif rail:
-            repeated += number in (port for card in host.cards.values() for port, _ in card)
-        host.cards.setdefault(node.system, []).append((number, guid))
+) -> dict[str, Cards]:
+    """Return hosts by name; adapters that two hosts of one name call alike tell them apart."""
+    adapters = _adapters(nodes, skipped, draft)
+    copies: Counter[str] = Counter()
+    for (name, adapter), guids in adapters.items():
+        copies[name] = max(copies[name], len(guids) if adapter else 1)
+    hosts: dict[str, Cards] = {}
+    joined = 0
+    for (name, adapter), guids in adapters.items():
+        for number, guid in enumerate(guids, start=1):
+            cards = hosts.setdefault(f"{name}-{number}" if copies[name] > 1 else name, {})
+            if guid in linked:
+                joined += nodes[guid].system in cards
+                rail = int(_DIGITS.findall(adapter)[-1]) if adapter else len(cards)
+                cards.setdefault(nodes[guid].system, []).append((rail, guid))
+    alike = {name: count for name, count in copies.items() if count > 1}
     draft.note(
-        nameless,
-        "adapter",
-        " without a host's name in the description: each card taken as a host of its own, called"
-        " by its GUID.",
-    )
-    draft.note(
-        repeated,
-        "adapter",
-        " with the host and rail of another: taken as further NICs of one host.",
+        sum(alike.values()),
+        "host",
+        f" with the name of another ({listed(alike)}): numbered and told apart by the ports that"
+        " their adapters hang on.",
     )
     draft.note(
         joined,
@@ -226,46 +240,109 @@ def _hosts(
         " on the card of another (sysimgguid): one NIC with the links and the rate of all its"
         " ports.",
     )
-    draft.note(len(left_out - set(hosts)), "host", " without links left out.")
-    return hosts
+    bare = [name for name, cards in hosts.items() if not cards]
+    draft.note(len(bare), "host", f" without links left out: {listed(bare)}.")
+    return {name: cards for name, cards in hosts.items() if cards}
 
 
-def _check_size(source: Source, hosts: dict[str, _Host]) -> None:
-    per_host = source.assumed.devices_per_node
-    source.require(hosts, "", "must describe a host with links", "none", "scan the compute fabric")
-    source.require(
-        len(hosts) * per_host <= MAX_EXPLICIT_DEVICES,
-        "",
-        f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
-        f"{len(hosts):,} hosts of {per_host}",
-        "take hosts out",
+def _adapters(
+    nodes: dict[str, _SubnetNode], skipped: set[str], draft: Draft
+) -> dict[tuple[str, str], list[str]]:
+    """Return GUIDs by host and by what the host calls the adapter, in the order of their ports."""
+    order = {guid: place for place, guid in enumerate(nodes)}
+    first: dict[str, str] = {}
+    entries: list[tuple[tuple[str, str], str]] = []
+    nameless = 0
+    for guid, node in nodes.items():
+        if node.kind != "Ca" or guid in skipped:
+            continue
+        adapter, words = _ADAPTER.search(node.description), node.description.split()
+        if not words or _NAMELESS in node.description:
+            key = first.setdefault(node.system, guid), ""
+            nameless += 1
+        else:
+            key = (node.description[: adapter.start()], adapter[1]) if adapter else (words[0], "")
+        entries.append((key, guid))
+    draft.note(
+        nameless,
+        "adapter",
+        " without a host's name in the description: each card taken as a host of its own, called"
+        " by its GUID.",
     )
+
+    place = {
+        guid: min(
+            ((order[far], port) for _, (far, port), *_ in nodes[guid].links),
+            default=(len(nodes), 0),
+        )
+        for _, guid in entries
+    }
+    return {key: sorted(guids, key=place.__getitem__) for key, guids in grouped(entries).items()}
+
+
+def _compute_nodes(source: Source, hosts: dict[str, Cards], draft: Draft) -> list[str]:
+    """Return the hosts that have devices, in the order of their numbers.
+
+    Those that are listed as nodes; else all but those that are called as a server of files or of
+    management is, or have at most half of the NICs that most have.
+    """
+    usual = _usual(map(len, hosts.values()))
+    place = {short_name(name): number for number, name in enumerate(source.nodes)}
+    chosen = (
+        [name for name in hosts if short_name(name) in place]
+        or [
+            name
+            for name, cards in hosts.items()
+            if not _SERVER.match(name) and 2 * len(cards) > usual
+        ]
+        or [*hosts]
+    )
+    others = [name for name in hosts if name not in {*chosen}]
+    why = "not listed as nodes" if place else "by their names or few NICs no nodes of devices"
+    draft.note(len(others), "host", f" left out, {why}: {listed(others)}.")
+    rails = {name: {min(ports)[0] for ports in hosts[name].values()} for name in chosen}
+    every = Counter(map(frozenset, rails.values())).most_common(1)[0][0]
+    down = [f"{name} nic{rail}" for name in chosen for rail in sorted(every - rails[name])]
+    draft.note(
+        len(down),
+        "NIC",
+        f" without a link, down or missing, that other hosts have: {listed(down)}.",
+    )
+    # node9 comes before node10, whatever was discovered first: ranks are given in this order.
+    return sorted(chosen, key=lambda name: (place.get(short_name(name), 0), _natural(name)))
+
+
+def _natural(name: str) -> str:
+    return _DIGITS.sub(lambda number: number[0].zfill(20), name.casefold())
+
+
+def _usual(figures: Iterable[float]) -> float:
+    """Return the commonest of some figures, of several the largest; 0 for none."""
+    return max(((count, figure) for figure, count in Counter(figures).items()), default=(0, 0))[1]
 
 
 def _add_hosts(
     source: Source,
     draft: Draft,
     nodes: dict[str, _SubnetNode],
-    hosts: dict[str, _Host],
+    hosts: dict[str, Cards],
     links: dict[tuple[End, End], tuple[float, int]],
 ) -> dict[str, str]:
     rates = summed((guid, rate) for ends, (rate, _) in links.items() for guid, _port in ends)
     names: dict[str, str] = {}
+    every: dict[str, float] = {}
     per_host, uneven = source.assumed.devices_per_node, 0
-    # node9 comes before node10, whatever was discovered first: ranks are given in this order.
-    for name, host in sorted(
-        hosts.items(),
-        key=lambda host: re.sub(r"\d+", lambda number: number[0].zfill(20), host[0].casefold()),
-    ):
+    for name, cards in hosts.items():
         nics: dict[str, float] = {}
-        for ports in sorted(map(sorted, host.cards.values())):
+        for ports in sorted(map(sorted, cards.values())):
             rail, guid = ports[0]
             nic = f"{name} nic{rail}"
             nic = nic if nic not in nics else f"{nic} {guid}"
             nics[nic] = sum(rates[port] for _, port in ports)
             names |= {port: nic for _, port in ports}
         uneven += len(nics) != per_host
-        draft.host(host.line, name, nics, 0.0)
+        draft.host(nodes[guid].line, name, nics, 0.0)
+        every |= nics
     draft.notes.append(
         f"{plural(per_host, 'device')} per host {source.assumed.inside_words} assumed, each on the"
         " NIC of its rail."
@@ -275,7 +352,37 @@ def _add_hosts(
         "host",
         " with another number of NICs than of devices: devices were spread over them in order.",
     )
+    _note_slow(draft, "NIC", every)
     return names
+
+
+def _note_slow(draft: Draft, noun: str, rates: dict[str, float]) -> None:
+    usual = _usual(rates.values())
+    slow = [f"{name} at {rate:g} GB/s" for name, rate in rates.items() if rate < usual]
+    draft.note(len(slow), noun, f" slower than the usual {usual:g} GB/s: {listed(slow)}.")
+
+
+def _add_cables(
+    draft: Draft,
+    nodes: dict[str, _SubnetNode],
+    names: dict[str, str],
+    links: dict[tuple[End, End], tuple[float, int]],
+) -> None:
+    """Add links that stay, cables between the same two elements as one with their mean rate."""
+    bundles = grouped(
+        ((names[a[0]], names[b[0]]), (rate, line))
+        for (a, b), (rate, line) in links.items()
+        if a[0] in names and b[0] in names
+    )
+    for (a, b), cables in bundles.items():
+        rate = sum(rate for rate, _ in cables) / len(cables)
+        draft.link(cables[0][1], a, b, rate, draft.source.assumed.hop_latency_us, len(cables))
+    between = {
+        f"{names[a[0]]} - {names[b[0]]} (port {a[1]})": rate
+        for (a, b), (rate, _) in links.items()
+        if nodes[a[0]].kind == nodes[b[0]].kind == "Switch"
+    }
+    _note_slow(draft, "cable", between)
 
 
 def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]) -> dict[str, str]:
@@ -287,9 +394,8 @@ def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
     counts = Counter(short.values())
     names: dict[str, str] = {}
     for guid, node in switches.items():
-        plain = short[guid]
-        alone = counts[plain] == 1 and plain not in draft
-        names[guid] = plain if alone else f"{plain} {guid}"
+        alone = counts[short[guid]] == 1 and short[guid] not in draft
+        names[guid] = short[guid] if alone else f"{short[guid]} {guid}"
         # The odd last port is the one of the SHARP aggregation node inside the switch.
         used = (port for port, other, *_ in node.links if other[0] not in skipped)
         draft.element(node.line, names[guid], "switch", max(node.ports - node.ports % 2, *used, 0))

@@ -1,13 +1,16 @@
 """What ``nvidia-smi topo -m`` prints of one host: how GPUs and NICs hang together.
 
 A matrix: a header of names, a row for each of them with one code per name and then the affinity
-of its processor, a legend, and one that says which adapter a NIC is. The program is closed; its
+of its processor, a legend, and one that says which adapter a NIC is; older drivers call the
+columns as the adapters. ``topo -mp`` prints the same without NVLinks. The program is closed; its
 own legend says what the codes mean, from near to far: X itself, NV# so many bonded NVLinks, PIX
 one PCIe bridge, PXB several, PHB a host bridge, NODE those of one NUMA node, SYS beyond it.
 """
 
 import re
 from dataclasses import dataclass
+
+from networkx.utils import UnionFind
 
 from nest_core.interop.formats.values import Source
 
@@ -17,11 +20,13 @@ CODES = ("X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far."""
 
 MAX_NAMES = 512
+MAX_NVLINKS = 18
+"""Of one GPU (NVIDIA's data sheets, V100 to GB300)."""
 
 # The header is underlined even where it is piped into a file.
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _HEADER = re.compile(r"(?m)^[ \t]*GPU0[ \t]+(?:GPU1\b|[^\n]*\bCPU Affinity)")
-_NAME = re.compile(r"(?:GPU|NIC)\d{1,6}")
+_GPU = re.compile(r"GPU\d{1,6}")
 _CODE = re.compile(r"X|NV\d{1,4}|PIX|PXB|PHB|NODE|SYS")
 _ADAPTER = re.compile(r"\s+(NIC\d{1,6}): (\S+)\s*$")
 
@@ -54,6 +59,24 @@ class NodeTopology:
         """Return NICs that the host's driver knows, on any network."""
         return len(self.adapters)
 
+    @property
+    def is_direct(self) -> bool:
+        """Return whether NVLinks lead to other GPUs and not to a switch: all fit on one GPU."""
+        return max(map(sum, self.nvlinks)) <= MAX_NVLINKS
+
+    @property
+    def links(self) -> tuple[int, ...]:
+        """Return NVLinks of every GPU."""
+        return tuple(map(sum if self.is_direct else max, self.nvlinks))
+
+    @property
+    def islands(self) -> list[list[int]]:
+        """Return GPUs that NVLinks join, those of the first GPU first."""
+        groups = UnionFind(range(self.gpus))
+        for gpu, row in enumerate(self.nvlinks):
+            groups.union(gpu, *(other for other, links in enumerate(row) if links))
+        return sorted(map(sorted, groups.to_sets()))
+
 
 def is_nvidia_topo(text: str) -> bool:
     """Return whether a text holds the header of the matrix.
@@ -82,7 +105,7 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
         words = line.split()
         listed |= line.strip() == "NIC Legend:"
         if not names and _HEADER.match(line):
-            names = [word for word in words if _NAME.fullmatch(word)]
+            names = line.partition("CPU Affinity")[0].split()
             source.require(
                 len(set(names)) == len(names) <= MAX_NAMES,
                 number,
@@ -102,7 +125,7 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
         elif match := _ADAPTER.fullmatch(line):
             adapters.setdefault(match[1], match[2])
     _check(source, names, rows)
-    nics = [name for name in names if name.startswith("NIC")]
+    nics = [name for name in names if not _GPU.fullmatch(name)]
     source.require(
         not listed or adapters.keys() >= set(nics),
         "NIC Legend",
@@ -110,15 +133,15 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
         f"{len(adapters)} of {len(nics)}",
         "save the whole output of nvidia-smi topo -m",
     )
-    gpus = [place for place, name in enumerate(names) if name.startswith("GPU")]
-    ports = [place for place, name in enumerate(names) if name.startswith("NIC")]
+    gpus = [place for place, name in enumerate(names) if _GPU.fullmatch(name)]
+    ports = [place for place, name in enumerate(names) if not _GPU.fullmatch(name)]
     cells = [rows[names[gpu]] for gpu in gpus]
     return NodeTopology(
         tuple(
             tuple(int(row[gpu][2:]) if row[gpu].startswith("NV") else 0 for gpu in gpus)
             for row in cells
         ),
-        tuple(adapters.get(name, "") for name in nics),
+        tuple(adapters.get(name, "" if name.startswith("NIC") else name) for name in nics),
         tuple(
             tuple(CODES.index(row[port].rstrip("0123456789")) for port in ports) for row in cells
         ),

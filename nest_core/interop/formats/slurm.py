@@ -13,12 +13,12 @@ separate entries. How many names a list has is counted before any is made.
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents import plural
+from nest_core.documents import plural, shortened
 from nest_core.fabric import MAX_DEVICES, Fabric, IntArray
 from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.trees import (
@@ -34,17 +34,20 @@ __all__ = [
     "SlurmLine",
     "compressed",
     "expanded",
-    "listed_nodes",
     "read_slurm",
-    "slurm_nodes",
     "topology",
     "write_slurm_block",
     "write_slurm_tree",
 ]
 
-_ENTRY = re.compile(r"(?:[^\[\],\s]|\[[^\[\]\s]*\])+")
+_ENTRY = r"(?:[^\[\],\s]|\[[^\[\]\s]*\])+"
+_LIST = re.compile(f"{_ENTRY}(?:,{_ENTRY})*")
 _PART = re.compile(r"\[([^\]]*)\]|([^\[]+)")
 _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
+_PADDING = re.compile(
+    r"(?:fake|phantom|pad|padding|dummy|placeholder|ghost)[-_]?\d+", re.IGNORECASE
+)
+"""Nodes that fill a block up to its size, as those that NVIDIA's topograph writes."""
 _HOST = re.compile(r"[\w.-]{1,200}", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 
@@ -59,11 +62,18 @@ def expanded(
     InputError
         For what is no list, repeats a name or has more than ``max_names``.
     """
+    source.require(
+        _LIST.fullmatch(text),
+        where,
+        "must have a host list such as node[01-32],login",
+        text,
+        "correct the list",
+    )
     names: list[str] = []
-    for entry in _entries(source, where, text):
+    for entry in re.findall(_ENTRY, text):
         parts = [
-            _names(source, where, match[1], max_names) if match[1] is not None else [match[2]]
-            for match in _PART.finditer(entry)
+            _names(source, where, inside, max_names) if inside or not plain else [plain]
+            for inside, plain in _PART.findall(entry)
         ]
         _check_count(source, where, text, len(names) + math.prod(map(len, parts)), max_names)
         names += map("".join, itertools.product(*parts))
@@ -108,22 +118,6 @@ def _follows(last: str, number: str) -> bool:
     return same and int(number) == int(last) + 1
 
 
-def _entries(source: Source, where: int | str, text: str) -> Sequence[str]:
-    entries: list[str] = []
-    at = 0
-    while True:
-        match = _ENTRY.match(text, at)
-        end = match.end() if match else at
-        if match is None or (end < len(text) and text[end] != ","):
-            raise source.wrong(
-                where, "must have a host list such as node[01-32],login", text, "correct the list"
-            )
-        entries.append(match[0])
-        if end == len(text):
-            return entries
-        at = end + 1
-
-
 def _names(source: Source, where: int | str, inside: str, max_names: int) -> list[str]:
     numbers: list[str] = []
     for part in inside.split(","):
@@ -136,25 +130,25 @@ def _names(source: Source, where: int | str, inside: str, max_names: int) -> lis
                 "write them as in node[1-8,12]",
             )
         low, high = match[1], match[2] or match[1]
+        count = int(high) - int(low) + 1
         source.require(
-            int(high) >= int(low),
-            where,
-            "must have ranges that ascend",
-            f"[{part}]",
-            "swap the ends",
+            count > 0, where, "must have ranges that ascend", f"[{part}]", "swap the ends"
         )
-        _check_count(
-            source, where, f"[{inside}]", len(numbers) + int(high) - int(low) + 1, max_names
-        )
+        _check_count(source, where, f"[{inside}]", len(numbers) + count, max_names)
         # Padding is that of the lower end: node[01-12] has node01.
         width = len(low) if low.startswith("0") or len(low) == len(high) else 1
-        numbers += [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
+        numbers += [f"{number:0{width}d}" for number in range(int(low), int(low) + count)]
     return numbers
 
 
 def _check_count(source: Source, where: int | str, text: str, count: int, max_names: int) -> None:
-    rule = f"must list at most {max_names:,} names"
-    source.require(count <= max_names, where, rule, text, "shorten the range")
+    source.require(
+        count <= max_names,
+        where,
+        f"must list at most {max_names:,} names",
+        text,
+        "shorten the range",
+    )
 
 
 _KEYS = ("switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "ringname")
@@ -171,22 +165,19 @@ def read_slurm(source: Source) -> Reading:
     return topology(source, list(_lines(source)))
 
 
-def slurm_nodes(source: Source) -> list[str]:
-    """Return the names of the nodes in a topology.conf, in its order."""
-    return listed_nodes(source, _lines(source))
-
-
-def listed_nodes(source: Source, lines: Iterable[SlurmLine]) -> list[str]:
-    """Return the names of the nodes that lines list, each once."""
-    lists = (_expanded(source, number, line["nodes"]) for number, line in lines if "nodes" in line)
-    return list(dict.fromkeys(name for names in lists for name in names))
-
-
 def _expanded(
     source: Source, number: int | str, text: str, room: int = MAX_DEVICES
 ) -> tuple[str, ...]:
     """Return the names of a list, which may stand on a line of its own."""
-    return tuple(expanded(source, getattr(text, "line", number), text, room)) if text else ()
+    where = getattr(text, "line", number)
+    source.require(
+        text.lower() != "all",
+        where,
+        "must name its nodes here, where no slurm.conf says which there are",
+        text,
+        "write them as in node[01-32]",
+    )
+    return tuple(expanded(source, where, text, room)) if text else ()
 
 
 def topology(source: Source, lines: list[SlurmLine]) -> Reading:
@@ -218,7 +209,7 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
     )
     switches: dict[str, TreeSwitch] = {}
     sizes: list[int] = []
-    empty: list[str] = []
+    padding: list[str] = []
     room = MAX_DEVICES
     for number, line in lines:
         if "blocksizes" in line:
@@ -236,29 +227,24 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
             name,
             "remove the second one",
         )
-        if of_blocks and "nodes" not in line:
-            empty.append(name)
-            continue
-        below: dict[str, tuple[str, ...]] = {}
-        for key in ("switches", "nodes"):
-            below[key] = _expanded(source, number, line.get(key, ""), room)
-            room -= len(below[key])
-        switches[name] = TreeSwitch(number, **below)
-    source.require(
-        not of_blocks or switches,
-        "",
-        "must define a block with nodes",
-        ", ".join(empty) or "none",
-        "add a line BlockName=... Nodes=...",
+        below = _expanded(source, number, line.get("switches", ""), room)
+        nodes = _expanded(source, number, line.get("nodes", ""), room - len(below))
+        room -= len(below) + len(nodes)
+        real = tuple(node for node in nodes if not _PADDING.fullmatch(node))
+        padding += [node for node in nodes if _PADDING.fullmatch(node)]
+        switches[name] = TreeSwitch(number, below, real, len(nodes))
+    document, notes = (
+        block_document(source, switches, sizes) if of_blocks else tree_document(source, switches)
     )
-    if of_blocks:
-        document, notes = block_document(source, switches, sizes)
-        without = f"{plural(len(empty), 'block')} without nodes left out: {', '.join(empty[:8])}."
-        return document, (*notes, without) if empty else notes
-    document, notes = tree_document(source, switches)
-    if any("linkspeed" in line for _, line in lines):
-        notes += ("LinkSpeed left out: Slurm gives it no unit and does not use it.",)
-    return document, notes
+    filling = shortened(compressed(dict.fromkeys(padding)), 200)
+    more = {
+        f"{plural(len(padding), 'padding node')}, as their names say, left out:"
+        f" {filling}.": padding,
+        "LinkSpeed left out: Slurm gives it no unit and does not use it.": any(
+            "linkspeed" in line for _, line in lines
+        ),
+    }
+    return document, (*notes, *(note for note, holds in more.items() if holds))
 
 
 def write_slurm_tree(fabric: Fabric) -> FabricText:
@@ -331,17 +317,16 @@ def _block_lines(names: npt.NDArray[np.str_], block: IntArray) -> list[str]:
 
 def _check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> None:
     """Refuse sizes that are no powers of two of the first."""
-    for size in sizes:
-        times = size // sizes[0] if sizes[0] else 0
-        source.require(
-            not (size != times * sizes[0] or times < 1 or times & (times - 1)),
-            where,
-            "must have block sizes that are the first one times powers of two",
-            size,
-            "correct BlockSizes",
-        )
+    odd = [size for size in sizes if size not in {sizes[0] << power for power in range(31)}]
     source.require(
-        sorted(set(sizes)) == sizes, where, "must have block sizes that ascend", sizes, "sort them"
+        not odd,
+        where,
+        "must have block sizes that are the first one times powers of two",
+        next(iter(odd), 0),
+        "correct BlockSizes",
+    )
+    source.require(
+        sorted({*sizes}) == sizes, where, "must have block sizes that ascend", sizes, "sort them"
     )
 
 
@@ -411,22 +396,22 @@ def _lines(source: Source) -> Iterator[SlurmLine]:
         line, pending = pending.strip(), ""
         if not line:
             continue
-        pairs: dict[str, str] = {}
-        at = 0
-        while at < len(line):
-            match = _PAIR.match(line, at)
-            key = match[1].lower() if match else ""
-            value = _BETWEEN.sub(",", (match[2] or match[3] or "").strip()) if match else ""
-            if match is None or key not in _KEYS or not value:
-                raise source.wrong(
-                    first,
-                    "must consist of keys of topology.conf and their values",
-                    line[at:].split(maxsplit=1)[0],
-                    "write it as in SwitchName=leaf0 Nodes=node[1-8]",
-                )
-            source.require(key not in pairs, first, "must state a key once", match[1], "remove one")
-            pairs[key] = value
-            at = match.end()
+        stated = [
+            (key.lower(), _BETWEEN.sub(",", (quoted or plain).strip()))
+            for key, quoted, plain in _PAIR.findall(line)
+        ]
+        wrong = [*_PAIR.sub("", line).split(), *(k for k, v in stated if k not in _KEYS or not v)]
+        source.require(
+            not wrong,
+            first,
+            "must consist of keys of topology.conf and their values",
+            "".join(wrong[:1]),
+            "write it as in SwitchName=leaf0 Nodes=node[1-8]",
+        )
+        pairs = dict(stated)
+        keys = [key for key, _ in stated]
+        twice = [key for key in pairs if keys.count(key) > 1]
+        source.require(not twice, first, "must state a key once", "".join(twice[:1]), "remove one")
         yield first, pairs
     source.require(
         not pending, first, "must end after its last line", "a backslash", "complete the file"

@@ -6,12 +6,11 @@ topology.conf (`nest_core.interop.formats.slurm`).
 
 from typing import Any
 
-from nest_core.documents import plural
-from nest_core.interop.formats.slurm import SlurmLine, listed_nodes, topology
-from nest_core.interop.formats.values import Reading, Source
+from nest_core.interop.formats.slurm import SlurmLine, topology
+from nest_core.interop.formats.values import Reading, Source, listed
 from nest_core.interop.formats.yaml_text import Scalar, YamlTable, line_of, yaml_values
 
-__all__ = ["read_slurm_yaml", "slurm_yaml_nodes"]
+__all__ = ["read_slurm_yaml"]
 
 _KEYS = {
     "tree": {
@@ -30,19 +29,16 @@ def read_slurm_yaml(source: Source) -> Reading:
     entry, others = _default(source)
     document, notes = topology(source, _lines(source, entry))
     if others:
-        count = plural(others, "other topology", "other topologies")
-        notes += (f"Topology {entry['topology']} of the file was read, {count} left out.",)
+        others_read = listed(
+            table["topology"] + " (flat: it says nothing of the network)" * ("flat" in table)
+            for table in others
+        )
+        notes += (f"Topology {entry['topology']} of the file was read; left out: {others_read}.",)
     return document, notes
 
 
-def slurm_yaml_nodes(source: Source) -> list[str]:
-    """Return the names of the nodes in the default topology, in its order."""
-    entry, _ = _default(source)
-    return [] if "flat" in entry else listed_nodes(source, _lines(source, entry))
-
-
-def _default(source: Source) -> tuple[YamlTable, int]:
-    """Return the default topology of a file, and how many others there are."""
+def _default(source: Source) -> tuple[YamlTable, list[YamlTable]]:
+    """Return the first default topology of a file that is not flat, else the first, and others."""
     document = yaml_values(source)
     entries = [document] if isinstance(document, YamlTable) else document
     if not isinstance(entries, list) or not entries:
@@ -67,16 +63,12 @@ def _default(source: Source) -> tuple[YamlTable, int]:
             ", ".join(plugins) or "none",
             "keep one",
         )
-    defaults = [
-        table for table in tables if str(table.get("cluster_default", "")).lower() == "true"
-    ]
-    if len(defaults) > 1:
-        second = defaults[1]
-        raise source.wrong(
-            second.line, "must have one cluster_default", second["topology"], "keep one"
-        )
     # A flat topology says nothing of the network: another of the file may.
-    return sorted((*defaults, *tables), key=lambda table: "flat" in table)[0], len(tables) - 1
+    best, *others = sorted(
+        tables,
+        key=lambda table: ("flat" in table, str(table.get("cluster_default")).lower() != "true"),
+    )
+    return best, others
 
 
 def _lines(source: Source, entry: YamlTable) -> list[SlurmLine]:
@@ -90,16 +82,18 @@ def _lines(source: Source, entry: YamlTable) -> list[SlurmLine]:
         "describe the fabric as a torus or as a graph",
     )
     keys = _KEYS[plugin]
-    listed = "switches" if plugin == "tree" else "blocks"
+    entries = "switches" if plugin == "tree" else "blocks"
     section = _table(source, entry[plugin], plugin)
-    for other in section.keys() - {listed, "block_sizes" if plugin == "block" else listed}:
-        raise source.wrong(section.line, f"must hold {listed} in {plugin}", other, "remove the key")
-    items = section.get(listed)
+    for other in section.keys() - {entries, "block_sizes" if plugin == "block" else entries}:
+        raise source.wrong(
+            section.line, f"must hold {entries} in {plugin}", other, "remove the key"
+        )
+    items = section.get(entries)
     if not isinstance(items, list) or not items:
         raise source.wrong(
-            section.line, f"must list {listed} in {plugin}", items or "none", f"add {listed}"
+            section.line, f"must list {entries} in {plugin}", items or "none", f"add {entries}"
         )
-    lines = [_line(source, _table(source, item, f"each of {listed}"), keys) for item in items]
+    lines = [_line(source, _table(source, item, f"each of {entries}"), keys) for item in items]
     sizes = section.get("block_sizes")
     if sizes:
         texts = sizes if isinstance(sizes, list) else [sizes]

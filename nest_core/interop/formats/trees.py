@@ -7,8 +7,9 @@ one uplink per level, because schedulers state neither rates nor numbers of link
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -20,7 +21,7 @@ from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical,
 from nest_core.fabric.arrange import heights
 from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.draft import title
-from nest_core.interop.formats.values import Document, Reading, Source
+from nest_core.interop.formats.values import Reading, Source, level_table, listed
 from nest_core.network.groups import numbered
 
 __all__ = ["Hosts", "TreeSwitch", "block_document", "host_groups", "tree_document"]
@@ -38,13 +39,17 @@ class TreeSwitch:
     where: int | str
     switches: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    size: int = 0
+    """Nodes with those that fill a block up."""
 
 
 def tree_document(source: Source, switches: Mapping[str, TreeSwitch]) -> Reading:
     """Return levels from a tree of switches.
 
-    Leaves at unequal depth get a switch of one child between, which changes no grouping.
+    Leaves at unequal depth get a switch of one child between, which changes no grouping. What
+    several switches list hangs on the last of them, as Slurm notes a switch's parent.
     """
+    switches, several = _under_last(switches)
     root, tree = _tree(source, switches)
     height: dict[str, int] = {}
     for name in reversed(list(nx.topological_sort(tree))):
@@ -68,10 +73,13 @@ def tree_document(source: Source, switches: Mapping[str, TreeSwitch]) -> Reading
         row = [child for group in children for child in group]
     sizes.append([len(switches[name].nodes) for name in row])
     rows = [[node for name in row for node in switches[name].nodes], row, *reversed(rows)]
-    notes = [_NO_RATES]
-    if padded:
-        notes.append("Leaves hang at unequal depth: switches of one child were put between.")
-    return _levels(source, sizes[::-1], ROLES, rows, tuple(notes))
+    notes = {
+        _NO_RATES: True,
+        f"{plural(len(several), 'switch or node', 'switches or nodes')} below several switches read"
+        f" below the last: {listed(several)}.": several,
+        "Leaves hang at unequal depth: switches of one child were put between.": padded,
+    }
+    return _levels(source, sizes[::-1], ROLES, rows, notes)
 
 
 def block_document(
@@ -81,10 +89,20 @@ def block_document(
 
     A block is what hangs on a switch of its own.
     """
-    _check_owners(source, blocks, "into one block")
+    empty = [name for name, block in blocks.items() if not block.nodes]
+    first = next((block.size for block in blocks.values()), 1)
+    base, count = (block_sizes[0] if block_sizes else first), len(blocks) - len(empty)
+    source.require(
+        count,
+        "",
+        "must define a block with nodes",
+        listed(empty) or "none",
+        "add a line BlockName=... Nodes=...",
+    )
+    small = [name for name, block in blocks.items() if 0 < block.size < base]
+    blocks = {name: block for name, block in blocks.items() if block.nodes}
     sizes = [[len(block.nodes) for block in blocks.values()]]
     names = ["block"]
-    base, count = (block_sizes[0] if block_sizes else 1), len(blocks)
     gathered = 1
     for size in block_sizes[1:]:
         step = size // base // gathered
@@ -97,15 +115,23 @@ def block_document(
     if count > 1:
         sizes.append([count])
         names.append("cluster")
-    notes = [_NO_RATES]
-    small = sum(len(block.nodes) < base for block in blocks.values())
-    if small:
-        notes.append(
-            f"{plural(small, 'block')} with fewer nodes than the base block size of {base:,}, which"
-            " Slurm's block plugin refuses: read as it stands."
-        )
     hosts = [node for block in blocks.values() for node in block.nodes]
-    return _levels(source, sizes, names, [hosts, list(blocks)], tuple(notes))
+    block_of = {node: name for name, block in blocks.items() for node in block.nodes}
+    twice = [node for node, count in Counter(hosts).items() if count > 1]
+    source.require(
+        not twice,
+        blocks[block_of[twice[0]]].where if twice else "",
+        f"must put node {twice[0] if twice else ''} into one block",
+        " and ".join(name for name, block in blocks.items() if {*twice[:1]} & {*block.nodes}),
+        "remove it from one of them",
+    )
+    notes = {
+        _NO_RATES: True,
+        f"{plural(len(small), 'block')} with fewer nodes than the base block size of {base:,},"
+        f" which Slurm 24.11 refuses and 26.05 takes: {listed(small)}.": small,
+        f"{plural(len(empty), 'block')} without nodes left out: {listed(empty)}.": empty,
+    }
+    return _levels(source, sizes, names, [hosts, list(blocks)], notes)
 
 
 def _tree(source: Source, switches: Mapping[str, TreeSwitch]) -> tuple[str, nx.DiGraph[str]]:
@@ -129,14 +155,6 @@ def _tree(source: Source, switches: Mapping[str, TreeSwitch]) -> tuple[str, nx.D
                 "define it or correct its name",
             )
             tree.add_edge(name, child)
-            source.require(
-                tree.in_degree(child) <= 1,
-                switch.where,
-                f"must give {child} one parent",
-                " and ".join(tree.predecessors(child)),
-                "Slurm's trees have one logical parent per switch",
-            )
-    _check_owners(source, switches, "under one switch")
     roots = [name for name, parents in tree.in_degree() if not parents]
     source.require(
         switches, "", "must define a switch", "none", "add a line SwitchName=... Nodes=..."
@@ -150,24 +168,40 @@ def _tree(source: Source, switches: Mapping[str, TreeSwitch]) -> tuple[str, nx.D
         "add a switch above them, or take the others out",
     )
     reached = {roots[0], *nx.descendants(tree, roots[0])}
-    for name in switches:
-        where, what = switches[name].where, f"{name}, on a cycle"
-        source.require(name in reached, where, "must hang on the root", what, "break it")
+    astray = [name for name in switches if name not in reached]
+    where, what = (switches[astray[0]].where, astray[0]) if astray else ("", "")
+    source.require(not astray, where, "must hang on the root", f"{what}, on a cycle", "break it")
     return roots[0], tree
 
 
-def _check_owners(source: Source, switches: Mapping[str, TreeSwitch], place: str) -> None:
-    """Refuse a node that hangs on two switches."""
-    owner: dict[str, str] = {}
-    for name, switch in switches.items():
-        for node in switch.nodes:
-            source.require(
-                owner.setdefault(node, name) == name,
-                switch.where,
-                f"must put node {node} {place}",
-                f"{owner[node]} and {name}",
-                "remove it from one of them",
-            )
+def _under_last(switches: Mapping[str, TreeSwitch]) -> tuple[dict[str, TreeSwitch], list[str]]:
+    """Return switches with the children that no later one lists, and children of several."""
+    below = [
+        ((kind, child), name)
+        for name, switch in switches.items()
+        for kind, children in (("switch", switch.switches), ("node", switch.nodes))
+        for child in children
+    ]
+    parent = dict(below)
+    several = [child for (_, child), count in Counter(key for key, _ in below).items() if count > 1]
+    single = {
+        name: replace(
+            switch,
+            switches=tuple(child for child in switch.switches if parent["switch", child] == name),
+            nodes=tuple(node for node in switch.nodes if parent["node", node] == name),
+        )
+        for name, switch in switches.items()
+    }
+    empty: set[str] = set()
+    while several and (
+        more := {n for n, s in single.items() if not ({*s.switches} - empty or s.nodes)} - empty
+    ):
+        empty |= more
+    return {
+        name: replace(switch, switches=tuple(n for n in switch.switches if n not in empty))
+        for name, switch in single.items()
+        if name not in empty
+    }, several
 
 
 def _levels(
@@ -175,7 +209,7 @@ def _levels(
     sizes: list[list[int]],
     names: Sequence[str],
     groups: list[list[str]],
-    notes: tuple[str, ...],
+    notes: dict[str, object],
 ) -> Reading:
     """Return a document of levels.
 
@@ -187,6 +221,8 @@ def _levels(
         Of these levels.
     groups : list of list of str
         Names of hosts, then of the groups of the levels above as far as they have any.
+    notes : dict of str to object
+        Sentences, and whether they hold.
     """
     groups = [row if len(row) <= MAX_NAMED else [] for row in groups]
     assumed = source.assumed
@@ -198,41 +234,24 @@ def _levels(
         f"{hosts:,} nodes of {assumed.devices_per_node}",
         "leave nodes out",
     )
-    levels: list[Document] = []
-    if assumed.devices_per_node > 1:
-        levels.append(
-            {
-                "name": "node",
-                "group_size": assumed.devices_per_node,
-                "uplink_per": "device",
-                "bandwidth_GBps": assumed.inside_GBps,
-                "latency_us": assumed.intra_latency_us,
-            }
-            | ({"names": groups[0]} if groups[0] else {})
-        )
+    levels = assumed.levels(groups[0])
     for height, row in enumerate(sizes, start=1):
         name = names[height - 1] if height <= len(names) else f"tier {height}"
         given = groups[height] if height < len(groups) else []
-        size: Document = {"group_size": row[0]} if len(set(row)) == 1 else {"group_sizes": row}
-        levels.append(
-            {"name": name}
-            | size
-            | ({"names": given} if given else {})
-            | {
-                "uplink_per": "device",
-                "bandwidth_GBps": assumed.link_bandwidth_GBps,
-                "latency_us": 2 * height * assumed.hop_latency_us,
-            }
-        )
+        rates = assumed.link_bandwidth_GBps, 2 * height * assumed.hop_latency_us
+        levels.append(level_table(name, row, *rates) | ({"names": given} if given else {}))
     inside = f" {assumed.inside_words}" if assumed.devices_per_node > 1 else ""
-    notes += (
+    last = (
         f"{plural(assumed.devices_per_node, 'device')} per node{inside}, and"
         f" {assumed.link_bandwidth_GBps:g} GB/s per device and {assumed.hop_latency_us:g} us per"
-        " hop between nodes, assumed.",
+        " hop between nodes, assumed."
     )
-    return assumed.marked(
-        {"schema": 1, "name": title(source.name), "kind": "hierarchical"} | {"level": levels}
-    ), notes
+    return (
+        assumed.marked(
+            {"schema": 1, "name": title(source.name), "kind": "hierarchical", "level": levels}
+        ),
+        (*(note for note, holds in notes.items() if holds), last),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,8 @@ fabric into `FabricText`. Figures in documents are human units (GB/s, us), as in
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,10 @@ __all__ = [
     "Reading",
     "Source",
     "check_plain_names",
+    "figure_of",
+    "level_table",
+    "listed",
+    "short_name",
     "unsaid",
     "unsaid_counts",
 ]
@@ -50,6 +55,10 @@ class Assumed:
         One link where the file states no rate, one direction, GB/s.
     hop_latency_us : float
         One link and the switch behind it, microseconds.
+    devices_per_island : int
+        Devices of a host that faster links join, such as a bridge between two; 0: all or none.
+    island_bandwidth_GBps : float
+        One device within its island, one direction, GB/s.
     """
 
     devices_per_node: int = 8
@@ -57,6 +66,8 @@ class Assumed:
     intra_latency_us: float = 0.5
     link_bandwidth_GBps: float = 50.0
     hop_latency_us: float = 0.6
+    devices_per_island: int = 0
+    island_bandwidth_GBps: float = 300.0
 
     def __post_init__(self) -> None:
         require(
@@ -66,7 +77,16 @@ class Assumed:
             self.devices_per_node,
             "correct it",
         )
+        require(
+            self.devices_per_island in range(self.devices_per_node + 1)
+            and self.devices_per_node % (self.devices_per_island or 1) == 0,
+            "devices_per_island",
+            f"must divide the {self.devices_per_node:,} devices of a node",
+            self.devices_per_island,
+            "correct it",
+        )
         for field, low, bound in (
+            ("island_bandwidth_GBps", MIN_GBPS, "above 0"),
             ("intra_bandwidth_GBps", MIN_GBPS, "above 0"),
             ("link_bandwidth_GBps", MIN_GBPS, "above 0"),
             ("intra_latency_us", 0.0, "of at least 0"),
@@ -85,6 +105,23 @@ class Assumed:
     def inside_GBps(self) -> float:
         """GB/s of a device inside its host, also where no accelerator is chosen."""
         return _INSIDE_GBPS if self.intra_bandwidth_GBps is None else self.intra_bandwidth_GBps
+
+    def levels(self, names: Sequence[str] = ()) -> list[Document]:
+        """Return the levels inside hosts: islands, where there are any, and the host."""
+        per_island = self.devices_per_island or 1
+        sizes = {
+            "island": (per_island, self.island_bandwidth_GBps),
+            "node": (self.devices_per_node // per_island, self.inside_GBps),
+        }
+        levels = [
+            level_table(name, size, rate, self.intra_latency_us)
+            for name, (size, rate) in sizes.items()
+            if size > 1
+        ]
+        return [
+            *levels[:-1],
+            *(level | ({"names": [*names]} if names else {}) for level in levels[-1:]),
+        ]
 
     @property
     def inside_words(self) -> str:
@@ -144,11 +181,14 @@ class Source:
     name : str
         Of the file, as messages show it.
     assumed : Assumed
+    nodes : tuple of str
+        Hosts that have devices, where something else lists them.
     """
 
     text: str
     name: str
     assumed: Assumed
+    nodes: tuple[str, ...] = ()
 
     def wrong(self, where: int | str, rule: str, value: object, remedy: str) -> InputError:
         """Return the error about a line (its number) or another place (its name)."""
@@ -177,7 +217,7 @@ class Source:
         """
         kind = "a whole number" if whole else "a finite number"
         rule = f"must have {kind} {'of at least 0' if zero else 'above 0'} as {field}"
-        figure = _figure(value)
+        figure = figure_of(value)
         self.require(
             not (not 0 <= figure <= MAX_FIGURE or (figure == 0 and not zero)),
             where,
@@ -216,16 +256,46 @@ _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NOT_XML = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
-def _figure(value: object) -> float:
+def level_table(
+    name: str, sizes: int | Sequence[int], rate_GBps: float, latency_us: float
+) -> Document:
+    """Return a level of a hierarchy, into which every device has an uplink of its own."""
+    row = [sizes] if isinstance(sizes, int) else [*sizes]
+    size: Document = {"group_sizes": row} if len({*row}) > 1 else {"group_size": row[0]}
+    rates = {"bandwidth_GBps": rate_GBps, "latency_us": latency_us}
+    return {"name": name} | size | {"uplink_per": "device"} | rates
+
+
+def listed(names: Iterable[str], limit: int = 8) -> str:
+    """Return the first names, and how many there are besides.
+
+    Examples
+    --------
+    >>> listed("abc"), listed("abcd", 2)
+    ('a, b, c', 'a, b and 2 more')
+    """
+    every = list(names)
+    more = f" and {len(every) - limit:,} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + more
+
+
+def short_name(host: str) -> str:
+    """Return a host's name without its domain.
+
+    Examples
+    --------
+    >>> short_name("Node07.cluster.example")
+    'node07'
+    """
+    return host.partition(".")[0].lower()
+
+
+def figure_of(value: object) -> float:
     """Return a number of a file; NaN for what is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return math.nan
-    if isinstance(value, str) and not value.isascii():
-        return math.nan
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return math.nan
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value) if str(value).isascii() else math.nan
+    return math.nan
 
 
 def unsaid(
