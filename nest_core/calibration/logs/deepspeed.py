@@ -4,8 +4,10 @@
 printed when the engine is made, one setting a line, padded with dots. Sizes of the model are not
 DeepSpeed's to know.
 
+Release 0.19.8 prints none of this unless its configuration has ``"log_level": "info"``.
+
 Source: ``deepspeed/utils/timer.py``, ``deepspeed/runtime/config.py`` of deepspeedai/DeepSpeed
-@edaa7221.
+@edaa7221, release 0.19.8.
 """
 
 import re
@@ -20,8 +22,14 @@ _STEP = (
     r"(?:, CurrSamplesPerSec=([\d.e+-]{1,25}))?"
     r"(?:, MemAllocated=[\d.]+GB, MaxMemAllocated=([\d.]{1,20})GB)?"
 )
-_SETTING = r"\[config\.py:\d+:print\] {1,3}([a-z]\w*) (?:\.+|) ?(\S+)[ \t]*$"
-_SETTINGS = ("gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
+_SETTING = r"\[config\.py:\d+:print\] {1,3}([a-z]\w*) (?:\.+|) ?(?:enabled=)?(\S+)"
+_SETTINGS = (
+    "gradient_accumulation_steps",
+    "bfloat16_enabled",
+    "bfloat16_config",
+    "fp16_enabled",
+    "float16_config",
+)
 
 
 class DeepspeedReader(LogReader):

@@ -238,13 +238,19 @@ def _precision(settings: Mapping[str, str]) -> dict[str, str]:
         ("bf16", "bf16"),
         ("bf16.enabled", "bf16"),
         ("bfloat16_enabled", "bf16"),
+        ("bfloat16_config", "bf16"),
         ("fp16", "fp16-mixed"),
         ("fp16.enabled", "fp16-mixed"),
         ("fp16_enabled", "fp16-mixed"),
+        ("float16_config", "fp16-mixed"),
     ):
         if yes(settings.get(name, "")):
             return {"precision": word}
-    return {"precision": "fp32"} if {"bf16", "bfloat16_enabled"} & settings.keys() else {}
+    return (
+        {"precision": "fp32"}
+        if {"bf16", "bfloat16_enabled", "bfloat16_config"} & settings.keys()
+        else {}
+    )
 
 
 def _recomputation(settings: Mapping[str, str], unsaid: dict[str, str]) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Logs that releases of frameworks print by their own code, for tests."""
