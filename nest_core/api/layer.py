@@ -60,7 +60,7 @@ def layer(request: LayerRequest) -> tuple[Anatomy, Anatomy]:
     """
     job = layer_job(request)
     model, device = job.model, job.accelerator
-    kinds = [kind for kind, _ in model.runs]
+    kinds = list(model.kinds)
     require(
         request.kind in kinds,
         "kind",

@@ -263,7 +263,7 @@ def anatomy(
     InputError
         If the model has no such layer, or a degree does not divide what it must.
     """
-    kinds = [name for name, _ in model.runs]
+    kinds = list(model.kinds)
     require(
         kind in kinds,
         "layer",
@@ -290,7 +290,7 @@ def anatomy(
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     entries = operators(graph, at, strategy.width)
-    again = recompute if kind in ("block", "moe_block") else "none"
+    again = recompute if kind.endswith("block") else "none"
     running = [operator for operator in entries if operator.op != "collective"]
     replays = {name for module in modules_of(again) for name in module_nodes(graph, module)}
     if again == "full":

@@ -217,14 +217,15 @@ def _table(
     strategy = replace(strategy, micro_batch=strategy.micro_batch * shared)
     requested, layers = recomputations, chain(model, strategy)
     recomputations = tuple(name for name in requested if not method_of(name)[1])
-    distinct = [layer for layer, _ in layers.runs]
-    counts = [times for _, times in layers.runs]
+    distinct = list({layer.kind: layer for layer, _ in layers.runs}.values())
+    numbers = {layer.kind: number for number, layer in enumerate(distinct)}
+    order = [numbers[layer.kind] for layer, times in layers.runs for _ in range(times)]
 
     def column(values: Sequence[float]) -> FloatArray:
-        return np.repeat(np.array(values, dtype=np.float64), counts)
+        return np.array(values, dtype=np.float64)[order]
 
     def rows(values: Sequence[Sequence[float]]) -> FloatArray:
-        return np.repeat(np.array(values, dtype=np.float64), counts, axis=0).T
+        return np.array(values, dtype=np.float64)[order].T
 
     times = [
         _times(layer, accelerator, precision, recomputations, bound=bound) for layer in distinct
@@ -401,11 +402,11 @@ def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> f
     .. [2] Narayanan et al. 2021 (SC), appendix.
     """
     at = sizes(model, 1, sequence)
-    if whole_scores and model.window:
-        at["keys"] = min(sequence, model.window)
     forward = 0.0
-    for kind, times in model.runs:
+    for kind, times in model.kinds.items():
         graph = model.trace[kind]
+        if whole_scores and model.window and not any(node.full for node in graph.nodes):
+            at["keys"] = min(sequence, model.window)
         if whole_scores:
             graph = Graph(kind, tuple(replace(node, causal=False) for node in graph.nodes))
         forward += times * sum(
@@ -418,7 +419,7 @@ def mfu_convention(model: Model) -> str:
     """How `model_flops` counts attention, in words."""
     masked = all(
         node.causal
-        for kind, _ in model.runs
+        for kind in model.kinds
         for node in model.trace[kind].nodes
         if node.op == "attention"
     )

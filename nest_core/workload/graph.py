@@ -14,7 +14,7 @@ no torch.
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,12 +33,14 @@ __all__ = [
     "extent",
     "families",
     "graph_of",
+    "load_pattern",
     "load_trace",
     "weight_count",
 ]
 
 KINDS = ("embedding", "block", "moe_block", "head")
-"""Distinct layers in model order; a family has what it needs of them."""
+"""Distinct layers in model order; a family has what it needs of them. Blocks may alternate with
+``local_block`` and ``local_moe_block``, whose attention is linear or sees the model's window."""
 
 SYMBOLS = (
     "micro_batch",
@@ -60,6 +62,12 @@ SYMBOLS = (
     "kv_rank",
     "rope_dim",
     "value_dim",
+    "linear_key_heads",
+    "linear_value_heads",
+    "linear_key_dim",
+    "linear_value_dim",
+    "index_heads",
+    "index_dim",
 )
 """Names of sizes. ``keys``: tokens that a query may see, never divided among ranks; ``slots``:
 tokens that one expert receives at capacity factor 1."""
@@ -127,6 +135,8 @@ class Node:
         (Korthikanti et al. 2022, section 5).
     together : str
         The earlier projection of the same input whose kernel it shares; empty: one of its own.
+    full : bool
+        Whether attention sees every token, whatever the model's window.
     """
 
     name: str
@@ -142,6 +152,7 @@ class Node:
     backward: tuple[str, ...] = ()
     core: bool = False
     together: str = ""
+    full: bool = False
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -166,7 +177,7 @@ class Graph:
     Parameters
     ----------
     kind : str
-        One of `KINDS`.
+        One of `KINDS`, or a local one of them.
     nodes : tuple of Node
     """
 
@@ -259,6 +270,19 @@ def load_trace(family: str) -> dict[str, Graph]:
     )
     document = json.loads(read_text(preset_path("traces", f"{family}.json")))
     return {kind: graph_of(kind, nodes) for kind, nodes in document["layers"].items()}
+
+
+@kept_per_edition(64)
+def load_pattern(family: str) -> dict[str, Graph]:
+    """Return the graphs of a family whose blocks alternate: local ones, and those that see all."""
+    graphs = load_trace(family)
+    blocks = {kind: graph for kind, graph in graphs.items() if kind in ("block", "moe_block")}
+    local = {f"local_{kind}": Graph(f"local_{kind}", blocks[kind].nodes) for kind in blocks}
+    full = {
+        kind: Graph(kind, tuple(replace(node, full=node.core) for node in graph.nodes))
+        for kind, graph in blocks.items()
+    }
+    return local | graphs | full
 
 
 def graph_of(kind: str, nodes: Iterable[Mapping[str, Any]]) -> Graph:

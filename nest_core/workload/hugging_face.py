@@ -1,7 +1,11 @@
 """A Hugging Face ``config.json`` as a `Model`.
 
-A configuration names its architecture by ``model_type``; `nest_core.workload.config_types` says
-how each is read. Messages name the keys of the file.
+A configuration names its architecture by ``model_type``. A file of ``presets/families`` says how a
+type is read: which keys hold which sizes (``[sizes]``), what keys must say for its trace to hold
+(``[fixed]``), which trace other values mean (``[[variants]]``), and what a configuration has that
+graphs lack (``[missing]``). Of a model of text and pictures the text part is read. Keys that change
+neither sizes nor operators (rotary frequencies, token ids, …) are not looked at. Messages name the
+keys of the file.
 """
 
 import json
@@ -10,14 +14,39 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nest_core.documents import MAX_FILE_BYTES, InputError, decoded, require
+from nest_core.documents import (
+    MAX_FILE_BYTES,
+    InputError,
+    decoded,
+    kept_per_edition,
+    load_toml,
+    preset_names,
+    preset_path,
+    require,
+)
 from nest_core.documents.schema import check_plain
-from nest_core.workload.config_types import TYPES, Found, Key, Reading
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
 
-__all__ = ["read_config", "renamed"]
+__all__ = ["families_by_type", "read_config", "renamed"]
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,90}/[\w.-]{1,90}", re.ASCII)
+_TEXT_PARTS = ("text_config", "llm_config", "language_config")
+_STORED = "quantization_config"
+
+
+@kept_per_edition(1)
+def families_by_type() -> dict[str, dict[str, Any]]:
+    """Return the files of ``presets/families`` by the ``model_type`` that they read."""
+    files = {name: load_toml(preset_path("families", f"{name}.toml")) for name in _names()}
+    return {
+        kind: {"trace": name} | file
+        for name, file in files.items()
+        for kind in file.get("types", ())
+    }
+
+
+def _names() -> tuple[str, ...]:
+    return preset_names("families")
 
 
 def read_config(text: str | bytes, name: str) -> Model:
@@ -33,39 +62,46 @@ def read_config(text: str | bytes, name: str) -> Model:
     Raises
     ------
     InputError
-        If it is no JSON object, its type is not known, or a size is missing, out of range or
-        contradicts another. Messages name the keys of the file.
+        If it is no JSON object, no language model's, its type is not known, or a size is missing,
+        out of range or contradicts another. Messages name the keys of the file.
     """
-    config = _document(text)
+    document = _document(text)
+    _check_whole(document)
+    config, missing = _text_part(document)
     kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in TYPES:
+    types = families_by_type()
+    if not isinstance(kind, str) or kind not in types:
         raise InputError(
             "model_type",
-            f"must be one of {', '.join(TYPES)}",
+            f"must be one of {', '.join(types)}",
             "missing" if kind is None else kind,
             "trace its module with nest-studio trace package.module:build and use the saved trace",
         )
-    reading = TYPES[kind]
-    for fixed, allowed in reading.fixed.items():
+    family = types[kind]
+    for fixed, allowed in family.get("fixed", {}).items():
         _check_fixed(config, fixed, allowed, kind)
+    missing += [words for key, words in family.get("missing", {}).items() if config.get(key)]
     sizes: dict[str, Any] = {}
     used: dict[str, str] = {"family": "model_type"}
+    keys = {field: _entry(entry) for field, entry in family["sizes"].items()}
 
     def spelled(field: str) -> str:
-        return used.get(field) or next(iter(reading.keys[field].names), field)
+        return used.get(field) or next(iter(keys.get(field, {}).get("keys", [])), field)
 
     try:
-        for field, key in reading.keys.items():
-            used[field] = _spelling(config, key)
-            sizes[field] = _size(config, used[field], key, field, sizes, kind)
-        if "ffn" not in sizes or ("experts" in sizes and not sizes["dense_blocks"]):
+        for field, entry in keys.items():
+            used[field] = _spelling(config, entry["keys"])
+            sizes[field] = _size(config, used[field], entry, field, sizes, kind)
+        if sizes.get("full_every") == 1:  # no block is local
+            sizes |= {"full_every": 0, "window": 0}
+        if "ffn" not in sizes or ("experts" in sizes and not _has_dense(sizes)):
             sizes["ffn"] = 0
         return Model(
-            name=_name(config, name),
-            family=reading.family,
-            tied=_tied(config, reading, kind),
-            source=f"Hugging Face configuration, model type {kind}",
-            **sizes,
+            name=_name(document, name),
+            family=_trace(config, family),
+            tied=_tied(config, family, kind),
+            source=_source(document, config, missing),
+            **{field: size for field, size in sizes.items() if field[0] != "_"},
         )
     except InputError as error:
         raise renamed(error, spelled) from error
@@ -125,7 +161,66 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], kind: str) -> None:
+def _check_whole(config: Mapping[str, Any]) -> None:
+    """Refuse what describes a part of a model."""
+    base = config.get("base_model_name_or_path")
+    require(
+        "peft_type" not in config,
+        "config.json",
+        "must describe a whole model",
+        f"an adapter, peft_type {config.get('peft_type')}",
+        f"give that of the model it adapts{f', {base}' if isinstance(base, str) else ''}",
+    )
+    is_tower = "vocab_size" not in config and {"patch_size", "image_size"} & config.keys()
+    require(
+        not is_tower or config.get("model_type") in families_by_type(),
+        "config.json",
+        "must describe a language model",
+        f"a vision tower, model_type {config.get('model_type')}",
+        "give that of the whole model, whose text part is read",
+    )
+
+
+def _text_part(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return what describes the language model, and names of the parts beside it."""
+    part = next((key for key in _TEXT_PARTS if isinstance(config.get(key), dict)), None)
+    if part is None:
+        return config, []
+    others = [
+        key.removesuffix("_config").replace("_", " ") + " part"
+        for key, value in config.items()
+        if key.endswith("_config") and isinstance(value, dict) and key not in (part, _STORED)
+    ]
+    tied = "tie_word_embeddings"
+    return ({tied: config[tied]} if tied in config else {}) | config[part], others
+
+
+def _source(config: Mapping[str, Any], part: Mapping[str, Any], missing: list[str]) -> str:
+    words = f"Hugging Face configuration, model type {part['model_type']}"
+    if missing:
+        words += f"; without the {' and the '.join(missing)}"
+    if isinstance(stored := config.get(_STORED), dict):
+        method = str(stored.get("quant_method", "another format"))[:40]
+        words += f"; its checkpoint stores weights in {method}, which changes no size"
+    outer, inner = (bool(table.get("tie_word_embeddings")) for table in (config, part))
+    if outer and not inner:  # transformers ties it, checkpoints of such models do not
+        words += "; a head of its own, as its text part says, though the whole one says tied"
+    return words[:1000]
+
+
+def _trace(config: Mapping[str, Any], family: Mapping[str, Any]) -> str:
+    """Return the trace of a family that the configuration's values mean."""
+    for variant in family.get("variants", ()):
+        if all((config.get(key) or 0) == value for key, value in variant["where"].items()):
+            return str(variant["trace"])
+    return str(family["trace"])
+
+
+def _has_dense(sizes: Mapping[str, Any]) -> bool:
+    return bool(sizes.get("dense_blocks")) or sizes.get("moe_every", 1) > 1
+
+
+def _check_fixed(config: Mapping[str, Any], key: str, allowed: list[Any], kind: str) -> None:
     *tables, last = key.split(".")
     place: Any = config
     for part in tables:
@@ -133,21 +228,28 @@ def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], 
         if place is None:
             return
         require(isinstance(place, dict), part, "must be an object", place, "correct it")
-    if last in place and not any(
-        place[last] is value or (type(place[last]) is type(value) and place[last] == value)
-        for value in allowed
+    value = place.get(last)
+    if value is not None and not any(
+        type(value) is type(option) and value == option for option in allowed
     ):
         raise InputError(
             key,
             f"must be {json.dumps(allowed[0])} in a model of type {kind}",
-            place[last],
+            value,
             "trace the module that has it with nest-studio trace package.module:build",
         )
 
 
-def _spelling(config: Mapping[str, Any], key: Key) -> str:
+def _entry(entry: Any) -> dict[str, Any]:
+    """Return where a size stands: its spellings under ``keys``, and what their absence means."""
+    table = entry if isinstance(entry, dict) else {"keys": entry}
+    keys = table.get("keys", [])
+    return {**table, "keys": [keys] if isinstance(keys, str) else keys}
+
+
+def _spelling(config: Mapping[str, Any], keys: list[str]) -> str:
     """Return the key's name in this file, empty where it is missing."""
-    spellings = [name for name in key.names if name in config]
+    spellings = [name for name in keys if name in config]
     for other in spellings[1:]:
         require(
             config[other] == config[spellings[0]],
@@ -160,32 +262,79 @@ def _spelling(config: Mapping[str, Any], key: Key) -> str:
 
 
 def _size(
-    config: Mapping[str, Any], name: str, key: Key, field: str, sizes: Found, kind: str
+    config: Mapping[str, Any],
+    name: str,
+    entry: Mapping[str, Any],
+    field: str,
+    sizes: Mapping[str, int],
+    kind: str,
 ) -> int:
     """Return the value of one key, or what its absence means."""
     value = config.get(name) if name else None
     if value is None:
-        default = key.missing if not name or key.null is None else key.null
+        default = entry.get("null", entry.get("missing")) if name else entry.get("missing")
         if default is None:
             raise InputError(
-                name or key.names[0],
+                name or entry["keys"][0],
                 f"is required in a model of type {kind}",
                 None if name else "missing",
                 "add it",
             )
-        return default(sizes) if callable(default) else default
+        return default if isinstance(default, int) else _derived(default, sizes)
+    if isinstance(value, list) and "every" in entry:
+        value = _period(value, entry["every"], name, sizes["blocks"])
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(name, "must be a whole number", value, "correct it")
     most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE
-    require(value >= key.least, name, f"must be at least {key.least}", value, "correct it")
+    least = entry.get("min", 1)
+    require(value >= least, name, f"must be at least {least}", value, "correct it")
     require(value <= most, name, f"must be at most {most:,}", value, "correct it")
-    return value * int(sizes[key.times]) if key.times else value
+    return value * sizes[entry["times"]] if "times" in entry else value
 
 
-def _tied(config: Mapping[str, Any], reading: Reading, kind: str) -> bool:
+def _derived(rule: str, sizes: Mapping[str, int]) -> int:
+    """Return a size that others give: ``heads``, ``4 * hidden`` or ``hidden / heads``."""
+    first, operation, second = (*rule.split(), "*", "1")[:3]
+    factors = [int(part) if part.isdecimal() else sizes[part] for part in (first, second)]
+    if operation == "*":
+        return factors[0] * factors[1]
+    require(
+        factors[0] % factors[1] == 0,
+        f"model.{first}",
+        f"must be divisible by model.{second} = {factors[1]}",
+        factors[0],
+        "correct one, or give model.head_dim",
+    )
+    return factors[0] // factors[1]
+
+
+def _period(listed: list[Any], word: str, name: str, blocks: int) -> int:
+    """Return that every so many blocks are what a word says; 0 where none is.
+
+    Parameters
+    ----------
+    listed : list
+        A word for every block; or, where the word is ``places``, blocks from 0.
+    """
+    places = [place for place, entry in enumerate(listed, 1) if entry == word]
+    if word == "places":
+        places = [place + 1 for place in listed if isinstance(place, int)]
+    every = places[0] if places else 0
+    require(
+        places == (list(range(every, blocks + 1, every)) if every > 0 else [])
+        and (word == "places" or len(listed) == blocks),
+        name,
+        f"must repeat through all {blocks} blocks",
+        f"{word} at {', '.join(map(str, places[:8])) or 'none'} of {len(listed)}",
+        "trace the module that has it with nest-studio trace package.module:build",
+    )
+    return every
+
+
+def _tied(config: Mapping[str, Any], family: Mapping[str, Any], kind: str) -> bool:
     value = config.get("tie_word_embeddings")
-    if value is None and reading.tied is not None:
-        return reading.tied
+    if value is None and "tied" in family:
+        return bool(family["tied"])
     if not isinstance(value, bool):
         raise InputError("tie_word_embeddings", "must be true or false", value, "correct it")
     return value

@@ -9,7 +9,7 @@ Gradients of activations: what backward holds beside what forward kept. Bytes pe
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 from nest_core.documents import kept_per_edition, require
 from nest_core.workload.graph import Graph, Node, Sizes, count
@@ -128,7 +128,8 @@ class Layer:
 
     Parameters
     ----------
-    kind : {"embedding", "block", "moe_block", "head"}
+    kind : str
+        A key of `Model.kinds`.
     operators : tuple of Operator
         Without collectives.
     collectives : tuple of Collective
@@ -152,7 +153,7 @@ class Layer:
         not all of the layer.
     """
 
-    kind: Literal["embedding", "block", "moe_block", "head"]
+    kind: str
     operators: tuple[Operator, ...]
     collectives: tuple[Collective, ...]
     parameters: float
@@ -253,7 +254,7 @@ def check_experts(model: Model, strategy: Strategy) -> None:
 
 def check_modules(model: Model, recomputations: Iterable[str], field: str) -> None:
     """Refuse recomputation of modules that no block of the model has; InputError."""
-    blocks = [model.trace[kind] for kind, _ in model.runs if kind in ("block", "moe_block")]
+    blocks = [model.trace[kind] for kind in model.kinds if kind.endswith("block")]
     here = [name for name in MODULES if any(module_nodes(block, name) for block in blocks)]
     for name in (name for recompute in recomputations for name in modules_of(recompute)):
         require(
@@ -276,7 +277,7 @@ def _read(kind: str, strategy: Strategy) -> Strategy:
     """Return what a kind of layer reads of a strategy: without experts, not how those are
     divided.
     """
-    return strategy if kind == "moe_block" else replace(strategy, ep=1, etp=strategy.tp)
+    return strategy if kind.endswith("moe_block") else replace(strategy, ep=1, etp=strategy.tp)
 
 
 @kept_per_edition(8192)
@@ -305,11 +306,11 @@ def _evaluated(
     routed = sum(operator.parameters for operator in evaluated if operator.op == "grouped_linear")
     is_tied = kind == "head" and model.tied
     tied = count(graph["logits"].weights[0], at, graph["logits"].split) if is_tied else 0.0
-    inner = kind in ("block", "moe_block")
+    inner = kind.endswith("block")
     # A last collective says its whole buffer; what leaves is divided like what enters.
     shares = entry.split
     return Layer(
-        kind=cast(Literal["embedding", "block", "moe_block", "head"], kind),
+        kind=kind,
         operators=tuple(operator for operator in evaluated if operator.op != "collective"),
         collectives=collectives_of(graph, evaluated),
         parameters=sum(operator.parameters for operator in evaluated) - routed,

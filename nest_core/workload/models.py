@@ -6,6 +6,7 @@ trace at the model's sizes. Presets lie in ``presets/models``; each names its so
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pydantic import Field
 
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Name, label
-from nest_core.workload.graph import KINDS, Graph, load_trace
+from nest_core.workload.graph import Graph, load_pattern, load_trace
 
 __all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "TRACED", "Model", "sizes"]
 
@@ -28,10 +29,13 @@ TRACED = "traced"
 LARGEST_SIZE = 10_000_000
 """No width, count or vocabulary is larger."""
 
+_OF_EXPERTS = {"expert_ffn": 0, "shared_ffn": 0, "dense_blocks": 0, "moe_every": 1}
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
 MaybeSize = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
 _LATENT = ("q_rank", "kv_rank", "rope_dim", "value_dim")
-_FAMILY_SIZES = ("ffn", "positions", "expert_ffn", "shared_ffn", *_LATENT)
+_LINEAR = ("linear_key_heads", "linear_value_heads", "linear_key_dim", "linear_value_dim")
+_INDEX = ("index_heads", "index_dim")
+_FAMILY_SIZES = ("ffn", "positions", "expert_ffn", "shared_ffn", *_LATENT, *_LINEAR, *_INDEX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,10 @@ class Model:
     tied : bool
         Whether the head shares the embedding's weights.
     window : int
-        Tokens that sliding-window attention sees; 0 for all.
+        Tokens that sliding-window attention sees, or that an indexer picks; 0 for all.
+    full_every : int
+        Every so many blocks attention sees all tokens; those between are local: they see the
+        window, or their attention is linear. 0: all blocks are alike.
     experts, top_k : int
         Experts of a block, and how many of them a token visits; 1 and 1 for dense models.
     expert_ffn : int
@@ -70,9 +77,15 @@ class Model:
         (node-limited routing; DeepSeek-AI 2024, arXiv:2412.19437, section 2.1.2).
     dense_blocks : int
         Leading blocks with a dense MLP in a mixture of experts.
+    moe_every : int
+        Every so many blocks have experts, those between a dense MLP.
     q_rank, kv_rank, rope_dim, value_dim : int
         Latent attention: ranks of the query's and the key-value projections, width of a head's
-        part with position, width of a value head. All or none are given.
+        part with position, width of a value head. All or none are given, but for the query's.
+    linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim : int
+        Linear attention of local blocks: heads of keys and queries, of values, and their widths.
+    index_heads, index_dim : int
+        Heads of an indexer that picks the tokens that attention sees, and their width.
     source : str
     graphs : tuple of Graph
         Layers of a person's own trace, by kind; empty: its family's. A size that they do not name
@@ -113,6 +126,18 @@ class Model:
     kv_rank: Annotated[MaybeSize, label("key-value rank", unit="elements")] = 0
     rope_dim: Annotated[MaybeSize, label("rotary width", unit="elements")] = 0
     value_dim: Annotated[MaybeSize, label("value width", unit="elements")] = 0
+    full_every: Annotated[
+        MaybeSize, label("full attention", "Every so many blocks; 0: in all of them.", "layers")
+    ] = 0
+    moe_every: Annotated[
+        Size, label("experts every", "So many blocks; those between are dense.", "layers")
+    ] = 1
+    linear_key_heads: Annotated[MaybeSize, label("linear key heads", unit="per block")] = 0
+    linear_value_heads: Annotated[MaybeSize, label("linear value heads", unit="per block")] = 0
+    linear_key_dim: Annotated[MaybeSize, label("linear key width", unit="elements")] = 0
+    linear_value_dim: Annotated[MaybeSize, label("linear value width", unit="elements")] = 0
+    index_heads: Annotated[MaybeSize, label("indexer heads", unit="per block")] = 0
+    index_dim: Annotated[MaybeSize, label("indexer width", unit="elements")] = 0
     expert_groups: Annotated[
         Size, label("expert groups", "Of which a token picks some.", "per block")
     ] = 1
@@ -169,12 +194,12 @@ class Model:
 
     def _check_mlps(self) -> None:
         if self.experts == 1:
-            for name in ("expert_ffn", "shared_ffn", "dense_blocks"):
+            for name, none in _OF_EXPERTS.items():
                 _require(
-                    not getattr(self, name),
+                    getattr(self, name) == none,
                     self,
                     name,
-                    "must be 0 in a model of one expert",
+                    f"must be {none} in a model of one expert",
                     "give model.experts",
                 )
         else:
@@ -189,6 +214,12 @@ class Model:
                 self,
                 "dense_blocks",
                 f"must be fewer than model.blocks = {self.blocks}",
+            )
+            _require(
+                self.moe_every == 1 or (self.moe_every <= self.blocks and not self.dense_blocks),
+                self,
+                "moe_every",
+                "must be 1 beside model.dense_blocks, and at most the blocks",
             )
         _require(
             not self.plain_blocks or self.ffn,
@@ -206,13 +237,13 @@ class Model:
 
     def _check_latent(self) -> None:
         given = [name for name in _LATENT if getattr(self, name)]
-        missing = [name for name in _LATENT if not getattr(self, name)]
+        missing = [name for name in _LATENT[1:] if not getattr(self, name)]
         if given and missing:
             raise InputError(
                 f"model.{missing[0]}",
                 f"must be at least 1 beside model.{given[0]}",
                 0,
-                f"latent attention needs all of {', '.join(_LATENT)}",
+                f"latent attention needs all of {', '.join(_LATENT[1:])}",
             )
         _require(
             not given or self.kv_heads == self.heads,
@@ -231,12 +262,12 @@ class Model:
             does not know one that is.
         """
         trace = self.trace
-        for kind, _ in self.runs:
-            what = "mixture-of-experts blocks" if kind == "moe_block" else "dense blocks"
+        for kind in self.kinds:
+            what = "mixture-of-experts blocks" if kind.endswith("moe_block") else "dense blocks"
             rule = f"must be one that has {what}"
             _require(kind in trace, self, "family", rule, "change the sizes or it")
         needs = {
-            symbol for kind, _ in self.runs for node in trace[kind].nodes for symbol in node.symbols
+            symbol for kind in self.kinds for node in trace[kind].nodes for symbol in node.symbols
         }
         for name in _FAMILY_SIZES:
             _require(
@@ -255,27 +286,32 @@ class Model:
     @property
     def trace(self) -> Mapping[str, Graph]:
         """Operators of distinct layers by kind: its own, or its family's."""
-        return {graph.kind: graph for graph in self.graphs} or load_trace(self.family)
+        if self.graphs:
+            return {graph.kind: graph for graph in self.graphs}
+        return load_pattern(self.family) if self.full_every else load_trace(self.family)
 
     @property
     def plain_blocks(self) -> int:
         """Blocks with a dense MLP."""
-        sparse = "moe_block" in self._kinds if self.graphs else self.experts > 1
-        return self.dense_blocks if sparse else self.blocks
+        return sum(count for kind, count in self.kinds.items() if kind in ("block", "local_block"))
 
     @property
     def runs(self) -> tuple[tuple[str, int], ...]:
         """Layers from first to last: kinds of its trace, and how many follow on."""
-        counts = (1, self.plain_blocks, self.blocks - self.plain_blocks, 1)
-        return tuple(
-            (kind, count)
-            for kind, count in zip(KINDS, counts, strict=True)
-            if count and kind in self._kinds
-        )
+        traced = [graph.kind for graph in self.graphs]
+        sparse = "moe_block" in traced if traced else self.experts > 1
+        first = self.dense_blocks if sparse else self.blocks
+        blocks = _block_runs(self.blocks, first, self.moe_every, self.full_every)
+        runs = (("embedding", 1), *blocks, ("head", 1))
+        return tuple(run for run in runs if not traced or run[0] in traced)
 
     @property
-    def _kinds(self) -> tuple[str, ...]:
-        return tuple(graph.kind for graph in self.graphs) or KINDS
+    def kinds(self) -> dict[str, int]:
+        """Kinds of its layers, in the order of their first ones, and how many there are of each."""
+        counts: dict[str, int] = {}
+        for kind, count in self.runs:
+            counts[kind] = counts.get(kind, 0) + count
+        return counts
 
     @property
     def parameters(self) -> int:
@@ -294,7 +330,8 @@ class Model:
 
         Parameters
         ----------
-        kind : {"embedding", "block", "moe_block", "head"}
+        kind : str
+            A key of `kinds`.
         """
         return sum(count for _, count in _weights(self, kind))
 
@@ -321,8 +358,22 @@ def sizes(model: Model, micro_batch: int, sequence: int) -> dict[str, float]:
         "kv_rank": model.kv_rank,
         "rope_dim": model.rope_dim,
         "value_dim": model.value_dim,
+        **{name: getattr(model, name) for name in (*_LINEAR, *_INDEX)},
         "window": model.window,
     }
+
+
+@functools.lru_cache(maxsize=1024)
+def _block_runs(
+    blocks: int, dense_blocks: int, moe_every: int, full_every: int
+) -> tuple[tuple[str, int], ...]:
+    """Return kinds of blocks in their order, and how many follow on."""
+    kinds = [
+        ("local_" if full_every and place % full_every else "")
+        + ("block" if place <= dense_blocks or place % moe_every else "moe_block")
+        for place in range(1, blocks + 1)
+    ]
+    return tuple((kind, len(list(run))) for kind, run in itertools.groupby(kinds))
 
 
 def _require(

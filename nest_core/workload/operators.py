@@ -39,6 +39,8 @@ takes at once: it runs where they are a multiple."""
 _MASK_BYTES = 1.0
 _STATISTIC_BYTES = 4.0
 
+_CHUNK = 64.0  # tokens that kernels of linear attention take at once (recalled: fla-org's)
+
 # Functions whose backward pass needs nothing of the forward one, and those that read the output.
 _SAVES_NOTHING = frozenset({"add", "rope", "scale", "dropout", "sub", "neg"})
 _SAVES_OUTPUT = frozenset({"sigmoid", "tanh", "exp", "relu"})
@@ -262,7 +264,10 @@ def _attention(
     groups = count(query.shape[:-2], sizes, node.split)
     rows = extent(query.shape[-2], sizes, node.split)
     keys = sizes["keys"]
-    seen = _keys_seen(keys, sizes.get("window", 0.0), causal=node.causal)
+    window = 0.0 if node.full or node.function == "index" else sizes.get("window", 0.0)
+    seen = _keys_seen(keys, window, causal=node.causal)
+    if node.function == "delta":
+        keys = seen = _keys_of_state(scored, lengths[-1])
     flops = 2.0 * groups * rows * seen * (scored + lengths[-1])
     without_cp = tuple(entry for entry in node.split if entry.axis != "cp")
     queries = inputs[: len(inputs) // 2]  # with their part of the position, where they have one
@@ -290,6 +295,22 @@ def _keys_seen(keys: float, window: float, *, causal: bool) -> float:
     if not causal:
         return keys
     return keys / 2.0 if not window or window >= keys else window - window * window / (2.0 * keys)
+
+
+def _keys_of_state(key: float, value: float) -> float:
+    """Keys that cost as much as a token's work on the state of the gated delta rule.
+
+    In chunks of c tokens: the state is read twice and updated once, 6 k v; inside a chunk keys meet
+    keys and queries, and three products follow, 2 c (3 k + 2 v) (Yang et al. 2024,
+    arXiv:2412.06464, section 3.3).
+
+    Examples
+    --------
+    >>> _keys_of_state(128.0, 128.0)
+    352.0
+    """
+    chunked = 2.0 * _CHUNK * (3.0 * key + 2.0 * value)
+    return (6.0 * key * value + chunked) / (2.0 * (key + value))
 
 
 def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[str, float]]:

@@ -105,10 +105,11 @@ def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
         strategy.sequence,
         "shorten the sequence",
     )
-    layers = [(model.trace[kind], count, at) for kind, count in model.runs]
+    layers = [(model.trace[kind], count, at) for kind, count in model.kinds.items()]
     return {
         "model": model.name,
         "family": model.family,
+        "source": model.source,
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
         "micro_batch": strategy.micro_batch,

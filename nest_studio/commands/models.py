@@ -15,7 +15,6 @@ import typer
 from nest_core.documents import (
     check_writable,
     percent_column,
-    preset_path,
     require,
     table,
     write_file,
@@ -39,15 +38,9 @@ def trace(
     output: Annotated[
         Path | None, typer.Option(help="Save the trace of package.module:build as JSON.")
     ] = None,
-    write_presets: Annotated[
-        bool, typer.Option("--write-presets", help="Trace every family anew (needs torch).")
-    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show a model's layers, their work, memory and collectives."""
-    if write_presets:
-        written = _write_presets(model, strategy, output)
-        return emit({"written": written}, as_json, lambda _: "\n".join(written))
     require(model, "MODEL", "must be given", "missing", "name a preset or package.module:build")
     if ":" in model:
         return emit(_own(model, strategy, output), as_json, _trace_text)
@@ -90,20 +83,6 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     }
 
 
-def _write_presets(*others: object) -> list[str]:
-    require(
-        not any(others),
-        "--write-presets",
-        "must stand alone",
-        "beside others",
-        "leave the others out",
-    )
-    require_torch("trace a module")
-    from nest_core.workload.tracing.own import write_presets
-
-    return [str(path) for path in write_presets(preset_path("traces"))]
-
-
 def _trace_text(fields: Mapping[str, Any]) -> str:
     rows = [
         [
@@ -138,7 +117,8 @@ def _trace_text(fields: Mapping[str, Any]) -> str:
         for layer in fields["layers"]
         for call in layer["collectives"]
     ]
-    text = f"{fields['model']}: {fields['parameters']:,} parameters; one rank, one micro-batch\n\n"
+    text = f"{fields['model']}: {fields['parameters']:,} parameters; one rank, one micro-batch\n"
+    text += f"{fields['source']}\n\n" if fields.get("source") else "\n"
     text += table(columns, rows)
     if calls:
         text += "\n\n" + table(["layer", "axis", "collective", "MiB", "forward", "backward"], calls)

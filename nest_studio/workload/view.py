@@ -189,7 +189,7 @@ def layer_form() -> LayerRequest:
     say_own_model(shown=picked == OWN_MODEL)
     model = chosen_model(picked)
     st.caption(as_markdown(model_in_words(model)), help=as_markdown(model.source) or None)
-    kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
+    kinds = [LAYER_WORDS[kind] for kind in model.kinds]
     if st.session_state.get("layer.kind") not in (None, *kinds):
         st.session_state["layer.kind"] = _usual(model)
     kind = widget(
@@ -308,7 +308,7 @@ def _fit_model() -> None:
     if picked is None or (picked == OWN_MODEL and not follow_own_model()):
         return
     model = chosen_model(picked)
-    kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
+    kinds = [LAYER_WORDS[kind] for kind in model.kinds]
     kind = st.session_state.get("layer.kind", "")
     if kind not in kinds or kind.endswith("block"):
         st.session_state["layer.kind"] = _usual(model)

@@ -107,6 +107,8 @@ class Operators:
             for other in read[1:]:
                 total = total + other.data
             return total
+        if functions[0] == "sigmoid_gate":
+            return x * read[1].data.sigmoid()
         (function,) = functions
         if function == "rope":
             return _rotated(x, read[0].places)

@@ -11,7 +11,8 @@ __all__ = ["DENSE", "FAMILIES", "KINDS", "MIXTURES", "small"]
 
 _SIZES: dict[str, int] = {
     "ffn": 12, "positions": 32, "expert_ffn": 20, "shared_ffn": 28, "q_rank": 6, "kv_rank": 10,
-    "rope_dim": 2, "value_dim": 6,
+    "rope_dim": 2, "value_dim": 6, "linear_key_heads": 4, "linear_value_heads": 8,
+    "linear_key_dim": 3, "linear_value_dim": 5, "index_heads": 2, "index_dim": 4,
 }  # fmt: skip
 
 FAMILIES = families()
@@ -42,6 +43,7 @@ def small(family: str, **changes: Any) -> Model:
         given |= {"experts": 4, "top_k": 2}
         given["dense_blocks"] = 1 if "block" in trace else 0
     given.setdefault("ffn", 0)
+    given["full_every"] = 2 if any(kind.startswith("local") for kind in trace) else 0
     given |= {
         "name": family, "family": family, "blocks": 3, "hidden": 8, "heads": 4,
         "kv_heads": 4 if "kv_rank" in known else 2, "head_dim": 4, "vocabulary": 24,

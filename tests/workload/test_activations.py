@@ -199,8 +199,8 @@ def saved_bytes(family: str, kind: str) -> int:
     """Storages that autograd holds after a forward pass of the traced module, parameters not."""
     import torch
 
-    from nest_core.workload.tracing.modules import FAMILIES, example
-    from nest_core.workload.tracing.sizes import Sizes
+    from benchmarks.traces.modules import FAMILIES, example
+    from benchmarks.traces.sizes import Sizes
 
     sizes = Sizes(**TORCH)
     module = FAMILIES[family][kind](sizes).eval()

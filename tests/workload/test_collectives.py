@@ -17,6 +17,7 @@ BATCH, TOKENS = 2, 32
 # Latent projections enter the region apart from the residual stream; tested on their own.
 PLAIN = [name for name in FAMILIES if not name.startswith("deepseek")]
 LATENT = [name for name in FAMILIES if name.startswith("deepseek")]
+SHARED = [name for name in MIXTURES if small(name).shared_ffn]
 PRESETS = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "qwen3-8b", "nemotron4-15b"]
 
 
@@ -91,7 +92,8 @@ def test_sequence_parallelism_sends_the_same_bytes(family, tp):
             for found in (tensor, sequence)
         ]
         assert sum(both[0]) == sum(both[1])
-        if kind in ("block", "moe_block") and family in PLAIN:
+        # Cohere's halves read one tensor, whose gradient is summed once.
+        if kind.endswith("block") and family in PLAIN and family != "cohere2":
             assert both[0] == both[1]
 
 
@@ -106,7 +108,7 @@ def test_sequence_parallel_ends():
         assert last == {"all_gather": [(size, 1, 0)], "reduce_scatter": [(size, 0, 1)]}
 
 
-@pytest.mark.parametrize("family", LATENT)
+@pytest.mark.parametrize("family", [name for name in LATENT if small(name).q_rank])
 def test_latent_projections_gather_their_latents(family):
     """With sequence parallelism: both latents and the key's position, narrower than the stream.
 
@@ -155,7 +157,7 @@ def test_the_boundary_is_the_residual_stream(family, case, share):
         case = case | {"ep": 1}
     for kind, layer in layers(small(family), of(**case)).items():
         assert layer.output_bytes == (0 if kind == "head" else size), kind
-        assert layer.input_bytes == (size if kind in ("block", "moe_block") else 0)
+        assert layer.input_bytes == (size if kind.endswith("block") else 0)
 
 
 # Context parallelism ----------------------------------------------------------------------------
@@ -176,14 +178,18 @@ def test_keys_and_values_pass_once_forward_and_twice_backward(family, attention,
     widths = [model.head_dim * heads, (model.value_dim or model.head_dim) * heads]
     if model.rope_dim:
         widths.append(model.rope_dim)
-    expected = defaultdict(int)
-    for width in widths:
-        expected[2 * BATCH * TOKENS * width] += 1
+    if model.index_heads:  # one key for all of the indexer's heads, and their weights
+        widths += [width / (tp if sp else 1) for width in (model.index_dim, model.index_heads)]
+    linear = model.linear_value_heads / tp
     for kind, layer in layers(model, of(tp=tp, sp=sp, cp=4, attention=attention)).items():
         found = calls(layer, "cp")
         if kind in ("embedding", "head"):
             assert not found
             continue
+        states = [linear * model.linear_key_dim, linear * model.linear_value_dim]
+        expected = defaultdict(int)
+        for width in states if kind.startswith("local") else widths:
+            expected[2 * BATCH * TOKENS * width] += 1
         assert set(found) == {"ring"}
         assert sorted(found["ring"]) == sorted((n, t, 2 * t) for n, t in expected.items())
 
@@ -243,7 +249,7 @@ def test_two_all_to_alls_each_way_of_every_tokens_copies(family, case, ranks, ep
     assert calls(busy, "ep") == {"all_to_all": [(1.5 * size, 2, 2)]}
 
 
-@pytest.mark.parametrize("family", [name for name in MIXTURES if name in PLAIN])
+@pytest.mark.parametrize("family", [name for name in MIXTURES if name not in SHARED])
 @pytest.mark.parametrize("ep", [1, 2])
 def test_expert_tensor_parallelism_gathers_and_reduces_slots(family, ep):
     """Megatron-LM: slots are gathered before the experts and their sums scattered behind.
@@ -269,7 +275,7 @@ def test_expert_tensor_parallelism_gathers_and_reduces_slots(family, ep):
 
 def test_shared_experts_enter_once():
     """Both projections of the shared experts read one gathered tensor."""
-    for family in LATENT:
+    for family in (name for name in SHARED if "block" in load_trace(name)):
         model = small(family)
         for sp in (False, True):
             strategy = of(tp=2, sp=sp, etp=1)
@@ -287,7 +293,7 @@ def test_width_scales_every_buffer():
             assert wide[kind].collectives == doubled
 
 
-@pytest.mark.parametrize("family", [name for name in MIXTURES if name in PLAIN])
+@pytest.mark.parametrize("family", [name for name in MIXTURES if name not in SHARED])
 @pytest.mark.parametrize("ep", [1, 2])
 def test_experts_divided_among_fewer_ranks_gather_what_those_received(family, ep):
     """Megatron-LM with ``--expert-tensor-parallel-size`` 2 of 4: two ranks gather their slots.

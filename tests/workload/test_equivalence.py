@@ -99,8 +99,8 @@ def test_the_original_graph_computes_what_its_module_does(family):
     """A trace that says something else than its module would make every comparison void."""
     import torch
 
-    from nest_core.workload.tracing.modules import FAMILIES as MODULES
-    from nest_core.workload.tracing.sizes import Sizes
+    from benchmarks.traces.modules import FAMILIES as MODULES
+    from benchmarks.traces.sizes import Sizes
 
     run = Run(family, "block")
     given = {name: size for name, size in run.sizes.items() if size}

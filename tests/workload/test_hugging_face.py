@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.workload.config_types import TYPES
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import load_model
 from nest_core.workload.models import Model
@@ -61,10 +60,6 @@ def test_a_published_configuration_is_its_preset(path):
     else:
         assert anonymous(load_model(path.name, path.parent)) == anonymous(load_model(path.stem))
         load_model(path.name, path.parent).check_family()
-
-
-def test_every_type_but_a_second_name_of_grok_has_a_configuration():
-    assert {config["model_type"] for config in CONFIGS.values()} == set(TYPES) - {"grok"}
 
 
 DEFAULTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -126,7 +121,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("llama2-7b", {"model_type": "falcon"},
      "but is 'falcon': trace its module with nest-studio trace"),
     ("llama2-7b", {"model_type": ...}, "but is 'missing': trace its module with nest-studio trace"),
-    ("llama2-7b", {"model_type": ["llama"]}, "model_type must be one of gpt2, bert, llama,"),
+    ("llama2-7b", {"model_type": ["llama"]}, "model_type must be one of bert, bloom, cohere2,"),
     ("mistral-7b", {"num_key_value_heads": ...},
      "num_key_value_heads is required in a model of type mistral"),
     ("mistral-7b", {"sliding_window": -1}, "sliding_window must be at least 1, but is -1"),
@@ -141,8 +136,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
      "decoder_sparse_step must be 1 in a model of type qwen3_moe"),
     ("deepseek-v3", {"first_k_dense_replace": 61},
      "first_k_dense_replace must be fewer than num_hidden_layers = 61"),
-    ("deepseek-v3", {"q_lora_rank": None},
-     "q_lora_rank is required in a model of type deepseek_v3, but is None"),
+    ("deepseek-v3", {"q_lora_rank": ...},
+     "q_lora_rank is required in a model of type deepseek_v3, but is 'missing'"),
     ("deepseek-v3", {"num_key_value_heads": 64},
      "num_key_value_heads must equal num_attention_heads = 128"),
     ("gpt2-xl", {"n_head": 24}, "n_embd must be divisible by n_head = 24, but is 1600"),

@@ -28,7 +28,8 @@ def functions(graph: object) -> list[str]:
 def test_flash_attention_stays_one_kernel(family, kind):
     graph = layer_graph(small(family), kind, of(fused=False))
     ops = [node.op for node in graph.nodes]
-    assert ops.count("attention") == (1 if "block" in kind else 0)
+    indexed = any(node.function == "index" for node in graph.nodes)
+    assert ops.count("attention") == (1 + indexed if "block" in kind else 0)
     assert "softmax" not in ops
     assert "matmul" not in ops
 
@@ -38,8 +39,11 @@ def test_stored_scores_take_the_place_of_attention(family, kind):
     """Scores, softmax, dropout where the module has one, values; readers see the same name."""
     original = load_trace(family)[kind]
     graph = layer_graph(small(family), kind, of(attention="unfused", fused=False, joined=False))
-    (core,) = (node for node in original.nodes if node.op == "attention")
-    made = [node for node in graph.nodes if node.core]
+    core = next(node for node in original.nodes if node.name == "attention.core")
+    if core.function == "delta":  # linear attention has no scores
+        assert graph.nodes == original.nodes
+        return
+    made = [node for node in graph.nodes if node.name.startswith(core.name)]
     ops = [node.op for node in made]
     latent = ["matmul", "matmul", "elementwise"] if len(core.inputs) == 5 else ["matmul"]
     dropped = ["dropout"] if core.function == "dropout" else []
@@ -47,7 +51,7 @@ def test_stored_scores_take_the_place_of_attention(family, kind):
     assert made[-1].name == core.name
     assert made[-1].shape == core.shape
     assert made[0].shape[-1] == ("keys",)
-    assert [node for node in graph.nodes if not node.core] == [
+    assert [node for node in graph.nodes if node not in made] == [
         node for node in original.nodes if node is not core
     ]
 
@@ -60,8 +64,8 @@ def test_fusion_leaves_work_parameters_and_what_is_kept(family, kind):
         found = []
         for fused in (False, True):
             strategy = of(fused=fused, joined=fused, attention=attention, tp=2)
-            (layer,) = (layer for layer, _ in chain(model, strategy).runs if layer.kind == kind)
-            found.append(layer)
+            layers = chain(model, strategy).runs
+            found.append(next(layer for layer, _ in layers if layer.kind == kind))
         apart, fused_layer = found
         for figure in ("parameters", "expert_parameters", "collectives", "input_bytes"):
             assert getattr(apart, figure) == getattr(fused_layer, figure)
@@ -91,7 +95,7 @@ def test_dropout_and_residual_run_together():
 
 def test_a_tensor_with_two_readers_is_written():
     """The residual after attention is read by norm and residual: it is no part of a chain."""
-    for family in DENSE:
+    for family in sorted({*DENSE} - {"cohere2"}):  # whose halves run side by side
         graph = layer_graph(small(family), "block", of())
         names = {node.name for node in graph.nodes}
         assert {"attention_residual", "mlp_residual"} <= names
@@ -111,7 +115,7 @@ def test_projections_of_one_tensor_are_one_product(family, case):
                 assert not head.together
                 assert (head.inputs, head.op) == (node.inputs, node.op)
         joined = {node.name: node.together for node in graph.nodes if node.together}
-        if "q_rank" not in {part for node in graph.nodes for part in node.symbols}:
+        if "kv_rank" not in {part for node in graph.nodes for part in node.symbols}:
             assert joined["attention.key"] == joined["attention.value"] == "attention.query"
         for module in ("mlp", "experts", "shared"):
             if f"{module}.gate" in {node.name for node in graph.nodes}:

@@ -40,7 +40,9 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (MIXTURE, {"expert_ffn": 0}, "model.expert_ffn must be at least 1 with 4 experts, but is 0"),
     (MIXTURE, {"ffn": 8}, "model.ffn must be 0 where no block has a dense MLP, but is 8"),
     (MIXTURE, {"dense_blocks": 2}, "model.dense_blocks must be fewer than model.blocks = 2"),
-    (LATENT, {"q_rank": 0}, "model.q_rank must be at least 1 beside model.kv_rank, but is 0"),
+    (LATENT, {"kv_rank": 0}, "model.kv_rank must be at least 1 beside model.q_rank, but is 0"),
+    (LATENT, {"moe_every": 2}, "model.moe_every must be 1 beside model.dense_blocks"),
+    (DENSE, {"moe_every": 2}, "model.moe_every must be 1 in a model of one expert, but is 2"),
     (LATENT, {"kv_heads": 4}, "model.kv_heads must equal model.heads = 8 in latent attention"),
     (LATENT, {"ffn": 0}, "model.ffn must be at least 1 for 1 dense blocks, but is 0"),
 ]
@@ -62,6 +64,7 @@ UNFIT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (DENSE, {"kv_heads": 8, "q_rank": 1, "kv_rank": 1, "rope_dim": 1, "value_dim": 1},
      "model.q_rank must be 0 in a model of family llama, but is 1"),
     (LATENT, {"shared_ffn": 0}, "model.shared_ffn must be at least 1 in a model of family deep"),
+    (LATENT, {"q_rank": 0}, "model.q_rank must be at least 1 in a model of family deepseek_v3"),
 ]  # fmt: skip
 
 

@@ -193,8 +193,12 @@ def models(draw: st.DrawFn) -> Model:
     return Model("m", family, **figures)
 
 
-def test_every_family_has_its_closed_form():
-    assert set(DETAILS) == set(families())
+def test_every_family_has_its_closed_form_or_a_count_of_transformers():
+    """The rest is counted by transformers' own classes, in test_transformers_configs.py."""
+    folder = Path(__file__).resolve().parent.parent / "data" / "transformers_configs"
+    counted = {load_model(path.name, folder).family for path in folder.glob("*.json")}
+    unused = {"glm4_moe_head_norm_only", "glm4_moe_plain"}  # no published model
+    assert set(families()) == set(DETAILS) | counted | unused
 
 
 @settings(max_examples=400, derandomize=True, database=None, deadline=None)

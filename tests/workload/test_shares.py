@@ -74,7 +74,9 @@ def test_parameters_and_products_over_ranks_are_the_originals_and_their_copies(
             (back, *_) = (each for each in found[node.name].backward if each.flops)
             before = whole[node.name].forward[0].flops
             if node.op == "attention":
-                part = 1.0 / strategy.tp / strategy.cp
+                heads = 1 if node.function == "index" else strategy.tp
+                tokens = strategy.tp if node.function == "index" and strategy.sp else 1
+                part = 1.0 / heads / tokens / strategy.cp
             else:
                 tokens = (*node.shape[:-1], *node.weights[0][-2:])
                 part = _count(tokens, at, share) / _count(tokens, at, {})
@@ -107,7 +109,7 @@ def test_kept_activations_divide_among_ranks(family, kind, case, attention):
     model = small(family)
 
     def kept(strategy: Strategy) -> list[float]:
-        (layer,) = (layer for layer, _ in chain(model, strategy).runs if layer.kind == kind)
+        layer = next(layer for layer, _ in chain(model, strategy).runs if layer.kind == kind)
         return [layer.kept_bytes(recompute) for recompute in ("none", "selective", "full")]
 
     alone = kept(strategy_of({"attention": attention}))

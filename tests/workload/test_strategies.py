@@ -76,7 +76,7 @@ def test_connecting_twice_changes_nothing(family, kind):
 def test_one_rank_runs_the_original(family, kind):
     """No degree above 1: no splits, no collectives, and with separate kernels the trace itself."""
     alone = strategy_of({"fused": False, "joined": False})
-    assert layer_graph(small(family), kind, alone) == load_trace(family)[kind]
+    assert layer_graph(small(family), kind, alone) == small(family).trace[kind]
     for node in layer_graph(small(family), kind, strategy_of({"sp": True})).nodes:
         assert node.op != "collective"
         assert not node.split

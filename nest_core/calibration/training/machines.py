@@ -298,6 +298,7 @@ def model_of(run: Run) -> Model:
         positions=run.sequence if family in LEARNED else 0,
         tied=run.fact("tied") == "yes" or bool(preset.get("tied", family in TIED)),
         window=_size(preset, "window"),
+        full_every=_size(preset, "full_every"),
         experts=run.experts,
         top_k=run.top_k,
         expert_ffn=run.ffn if mixture else 0,

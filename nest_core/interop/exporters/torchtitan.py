@@ -331,7 +331,7 @@ def flavour_of(model: Model) -> tuple[str, str, str]:
     """
     sizes = tuple(getattr(model, name) for name in _SIZES)
     for flavour, shipped in _FLAVOURS.items():
-        if sizes == shipped and not model.window:
+        if sizes == shipped and (not model.window or model.full_every):
             return flavour
     raise ExportRefused(
         "workload.model",

@@ -39,6 +39,8 @@ LAYER_WORDS = {
     "embedding": "embedding",
     "block": "block",
     "moe_block": "mixture-of-experts block",
+    "local_block": "local block",
+    "local_moe_block": "local mixture-of-experts block",
     "head": "head",
 }
 BOUND_WORDS: dict[OperatorBound, str] = {
@@ -64,8 +66,8 @@ def undivided(strategy: Strategy) -> Strategy:
 
 def strategy_in_words(strategy: Strategy, kind: str) -> str:
     """The degrees above one that a kind of layer knows, as people say them."""
-    ep = strategy.ep if kind == "moe_block" else 1
-    etp = strategy.etp if kind == "moe_block" and strategy.etp != strategy.tp else 1
+    ep = strategy.ep if kind.endswith("moe_block") else 1
+    etp = strategy.etp if kind.endswith("moe_block") and strategy.etp != strategy.tp else 1
     parts = [
         f"{axis} {degree}"
         for axis, degree in (("tp", strategy.tp), ("cp", strategy.cp), ("ep", ep), ("etp", etp))
@@ -165,7 +167,7 @@ def _communication(layer: Anatomy) -> Headline:
 
 def layer_in_words(layer: Anatomy) -> tuple[str, str]:
     """What is taken apart, and on what."""
-    times = dict(layer.model.runs)[layer.kind]
+    times = layer.model.kinds[layer.kind]
     name = LAYER_WORDS[layer.kind]
     alike = f"one of {times:,} alike" if times > 1 else "the only one"
     divided = strategy_in_words(layer.strategy, layer.kind)

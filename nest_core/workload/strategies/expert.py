@@ -30,7 +30,7 @@ def expert_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     InputError
         If the degree does not divide the experts.
     """
-    if graph.kind != "moe_block":
+    if not graph.kind.endswith("moe_block"):
         return graph
     experts = int(sizes["experts"])
     require(
@@ -70,7 +70,7 @@ def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Gr
         If the degree does not divide the experts' inner width.
     """
     ranks = float(strategy.etp)
-    if graph.kind != "moe_block" or strategy.etp in (1, strategy.tp):
+    if not graph.kind.endswith("moe_block") or strategy.etp in (1, strategy.tp):
         return graph
     require(
         int(sizes["expert_ffn"]) % strategy.etp == 0,

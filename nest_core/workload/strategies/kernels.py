@@ -6,20 +6,25 @@ from dataclasses import replace
 from nest_core.workload.graph import Dim, Graph, Node, Sizes
 from nest_core.workload.strategies.edges import connected
 from nest_core.workload.strategies.strategy import Strategy
+from nest_core.workload.strategies.tensor import divided_symbols
 
 __all__ = ["fused_elementwise", "joined_projections", "unfused_attention"]
 
 _POINTWISE = ("elementwise", "dropout")
+_APART = "sigmoid_gate"  # of what it reads only its own inputs are saved, not the sum's behind it
 
 
 def unfused_attention(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     """Attention as products around a stored score matrix (Megatron-LM before FlashAttention)."""
-    if strategy.attention == "flash" or not any(node.op == "attention" for node in graph.nodes):
+    scored = [
+        node.op == "attention" and node.function not in ("delta", "index") for node in graph.nodes
+    ]
+    if strategy.attention == "flash" or not any(scored):
         return graph
     nodes = tuple(
         step
-        for node in graph.nodes
-        for step in (_unfused(node) if node.op == "attention" else [node])
+        for node, is_scored in zip(graph.nodes, scored, strict=True)
+        for step in (_unfused(node) if is_scored else [node])
     )
     return connected(Graph(graph.kind, nodes), strategy.context)
 
@@ -66,6 +71,7 @@ def fused_elementwise(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
             and readers[name] == 1
             and name in merged
             and merged[name].op in _POINTWISE
+            and merged[name].function != _APART
             and (merged[name].core, merged[name].split) == (node.core, node.split)
         ]
         for earlier in before:
@@ -79,16 +85,19 @@ def joined_projections(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     """Projections of one module that read the same tensor run as one product.
 
     Query, key and value are one matrix in Megatron-LM and its descendants, as are the gate and
-    the up projection of a gated MLP; torchtitan has a product for each.
+    the up projection of a gated MLP; torchtitan has a product for each. What tensor-parallel ranks
+    divide is no matrix with what they do not.
     """
     if not strategy.joined:
         return graph
     first: dict[tuple[str, ...], str] = {}
+    widths = divided_symbols(strategy)
     nodes = []
     for node in graph.nodes:
         if node.op in ("linear", "grouped_linear"):
+            divided = "divided" if node.written & widths else "whole"
             head = first.setdefault(
-                (node.name.rpartition(".")[0], node.op, *node.inputs), node.name
+                (node.name.rpartition(".")[0], node.op, divided, *node.inputs), node.name
             )
             node = replace(node, together="" if head == node.name else head)
         nodes.append(node)

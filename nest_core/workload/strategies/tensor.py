@@ -18,7 +18,8 @@ from nest_core.workload.strategies.strategy import Strategy
 
 __all__ = ["context_parallel", "divided_symbols", "sequence_parallel", "tensor_parallel"]
 
-_WIDTHS = ("heads", "kv_heads", "ffn", "shared_ffn", "vocabulary")
+_LINEAR = ("linear_key_heads", "linear_value_heads")
+_WIDTHS = ("heads", "kv_heads", "ffn", "shared_ffn", "vocabulary", *_LINEAR)
 
 
 def divided_symbols(strategy: Strategy) -> frozenset[str]:
@@ -95,7 +96,9 @@ def _touched(graph: Graph, node: Node) -> frozenset[str]:
 def _check_widths(graph: Graph, strategy: Strategy, sizes: Sizes) -> None:
     """Inner widths must divide; vocabularies are padded by every framework."""
     present = frozenset[str]().union(*(node.symbols for node in graph.nodes))
-    for symbol in sorted(divided_symbols(strategy) & present & {"ffn", "shared_ffn", "expert_ffn"}):
+    for symbol in sorted(
+        divided_symbols(strategy) & present & {"ffn", "shared_ffn", "expert_ffn", *_LINEAR}
+    ):
         require(
             int(sizes[symbol]) % strategy.tp == 0,
             "tp",

@@ -1,5 +1,5 @@
 """From PyTorch modules to operator graphs: the one place of the workload that imports torch.
 
 Nothing imports this package when the app starts; the command ``nest-studio trace`` does when a
-person's own module, or the shipped traces, are to be traced.
+person's own module is to be traced; ``python -m benchmarks.traces`` writes the shipped traces.
 """

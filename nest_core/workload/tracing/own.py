@@ -6,8 +6,6 @@ layers (embedding, block, moe_block, head) to such tuples, where a further numbe
 the layer stands in a row. It runs on PyTorch's meta device, so that nothing is allocated.
 
 Importing runs the person's code: only the command line and Python come here.
-
-The traces that ship with the project, one file per family.
 """
 
 import importlib
@@ -26,11 +24,9 @@ from torch import nn
 from nest_core.documents.errors import InputError, require
 from nest_core.workload.graph import KINDS, SYMBOLS
 from nest_core.workload.traced import OF_THE_JOB
-from nest_core.workload.tracing.modules import FAMILIES, example
-from nest_core.workload.tracing.sizes import PRIMES
 from nest_core.workload.tracing.tracer import trace
 
-__all__ = ["OwnLayer", "as_document", "model_sizes", "trace_family", "trace_own", "write_presets"]
+__all__ = ["OwnLayer", "as_document", "model_sizes", "trace_own"]
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RETURNS = "(module, inputs), (module, inputs, sizes) or a mapping from kinds of layers to those"
@@ -272,25 +268,6 @@ def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
-SOURCE = "nest_core.workload.tracing.modules"
-
-
-def trace_family(family: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the nodes of a family's distinct layers by kind, traced afresh.
-
-    Parameters
-    ----------
-    family : str
-        A key of `nest_core.workload.tracing.modules.FAMILIES`.
-    """
-    layers = {}
-    for kind, build in FAMILIES[family].items():
-        with torch.device("meta"):
-            module, inputs = build(PRIMES), example(kind, PRIMES)
-        layers[kind] = trace(module, inputs, PRIMES.symbols)
-    return layers
-
-
 def as_document(
     family: str,
     source: str,
@@ -319,13 +296,3 @@ def as_document(
         for kind, nodes in layers.items()
     )
     return f'{head[:-2]},\n  "layers": {{\n{blocks}\n  }}\n}}\n'
-
-
-def write_presets(folder: Path) -> list[Path]:
-    """Write every family's trace into a folder; the paths written."""
-    written = []
-    for family in FAMILIES:
-        path = folder / f"{family}.json"
-        path.write_text(as_document(family, SOURCE, trace_family(family)), encoding="utf-8")
-        written.append(path)
-    return written

@@ -14,23 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nest_core.documents import load_toml, preset_names, preset_path
+
 pytestmark = pytest.mark.usefixtures("torch_installed")
 
 FAMILIES = [
-    "bert",
-    "bloom",
-    "deepseek_v2",
-    "deepseek_v3",
-    "gpt",
-    "gpt_oss",
-    "grok1",
-    "llama",
-    "mixtral",
-    "mpt",
-    "nemotron",
-    "qwen2",
-    "qwen3",
-    "qwen3_moe",
+    name
+    for name in preset_names("families")
+    if "layers" in load_toml(preset_path("families", f"{name}.toml"))
 ]
 families = pytest.mark.parametrize("family", FAMILIES)
 
@@ -53,7 +44,7 @@ def shape_of(dims: list[list[Any]], sizes: dict[str, int]) -> tuple[int, ...]:
 @st.composite
 def ordinary(draw: st.DrawFn) -> Any:
     """Sizes without any system, but that attention and routing accept."""
-    from nest_core.workload.tracing.sizes import Sizes
+    from benchmarks.traces.sizes import Sizes
 
     def number(most: int) -> int:
         return draw(st.integers(1, most))
@@ -65,7 +56,9 @@ def ordinary(draw: st.DrawFn) -> Any:
         vocabulary=number(200), positions=sequence + number(20), experts=experts,
         top_k=draw(st.integers(1, experts)), slots=draw(st.integers(1, batch * sequence)),
         expert_ffn=number(64), shared_ffn=number(64), q_rank=number(32), kv_rank=number(32),
-        rope_dim=2 * number(8), value_dim=number(32),
+        rope_dim=2 * number(8), value_dim=number(32), linear_key_heads=kv_heads,
+        linear_value_heads=kv_heads * number(3), linear_key_dim=number(16),
+        linear_value_dim=number(16), index_heads=number(4), index_dim=4 * number(8),
     )  # fmt: skip
 
 
@@ -73,8 +66,8 @@ def layers(family: str, sizes: Any, device: str = "meta") -> dict[str, tuple[Any
     """Module and inputs of every kind of layer."""
     import torch
 
-    from nest_core.workload.tracing.modules import FAMILIES as BUILDERS
-    from nest_core.workload.tracing.modules import example
+    from benchmarks.traces.modules import FAMILIES as BUILDERS
+    from benchmarks.traces.modules import example
 
     with torch.device(device):
         return {
@@ -83,7 +76,7 @@ def layers(family: str, sizes: Any, device: str = "meta") -> dict[str, tuple[Any
 
 
 def test_every_family_is_shipped(shipped):
-    from nest_core.workload.tracing.modules import FAMILIES as BUILDERS
+    from benchmarks.traces.modules import FAMILIES as BUILDERS
 
     assert sorted(shipped) == sorted(BUILDERS) == FAMILIES
 
@@ -91,15 +84,15 @@ def test_every_family_is_shipped(shipped):
 @pytest.mark.sampled(6)
 @families
 def test_tracing_again_gives_the_shipped_file(shipped, family):
-    """A failure: run ``nest-studio trace --write-presets`` after changing a module."""
-    from nest_core.workload.tracing.own import trace_family
+    """A failure: run ``python -m benchmarks.traces`` after changing a module."""
+    from benchmarks.traces.modules import trace_family
 
     assert trace_family(family) == shipped[family]["layers"]
 
 
 @families
 def test_a_trace_is_a_graph_of_known_symbols(shipped, family):
-    """Names unique, inputs before their readers, no number but BERT's two token types."""
+    """Names unique, inputs before their readers, no number but token types and taps."""
     from nest_core.workload.graph import SYMBOLS
 
     for nodes in shipped[family]["layers"].values():
@@ -111,6 +104,7 @@ def test_a_trace_is_a_graph_of_known_symbols(shipped, family):
             for shape in (node["shape"], *node.get("weights", [])):
                 parts = [part for dim in shape for part in dim]
                 allowed = {2} if node["name"] == "token_types" else set()
+                allowed |= {4} if node.get("function") == "convolution" else set()
                 assert set(parts) <= set(SYMBOLS) | allowed
         assert len(seen) == len(set(seen))
         read = {name for node in nodes for name in node.get("inputs", [])}
@@ -190,13 +184,14 @@ def test_the_modules_compute(family):
     """Embedding, blocks and head on the processor: finite loss, a gradient for every weight."""
     import torch
 
-    from nest_core.workload.tracing.sizes import Sizes
+    from benchmarks.traces.sizes import Sizes
 
     torch.manual_seed(5)
     sizes = Sizes(
         micro_batch=2, sequence=12, hidden=32, heads=4, kv_heads=2, head_dim=8, ffn=48,
         vocabulary=50, positions=16, experts=4, top_k=2, slots=12, expert_ffn=24, shared_ffn=20,
-        q_rank=12, kv_rank=10, rope_dim=4, value_dim=6,
+        q_rank=12, kv_rank=10, rope_dim=4, value_dim=6, linear_key_heads=2,
+        linear_value_heads=4, linear_key_dim=6, linear_value_dim=10, index_heads=3, index_dim=8,
     )  # fmt: skip
     built = layers(family, sizes, "cpu")
     tokens = torch.randint(0, sizes.vocabulary, (2, 12))
@@ -219,13 +214,14 @@ def test_later_tokens_change_no_earlier_output(family):
     """Causal blocks; with room for every token, experts are no exception."""
     import torch
 
-    from nest_core.workload.tracing.sizes import Sizes
+    from benchmarks.traces.sizes import Sizes
 
     torch.manual_seed(7)
     sizes = Sizes(
         micro_batch=1, sequence=10, hidden=24, heads=4, kv_heads=4, head_dim=6, ffn=20,
         vocabulary=30, positions=10, experts=3, top_k=2, slots=10, expert_ffn=12, shared_ffn=8,
-        q_rank=8, kv_rank=8, rope_dim=4, value_dim=6,
+        q_rank=8, kv_rank=8, rope_dim=4, value_dim=6, linear_key_heads=2, linear_value_heads=4,
+        linear_key_dim=6, linear_value_dim=10, index_heads=3, index_dim=8,
     )  # fmt: skip
     built = layers(family, sizes, "cpu")
     x = torch.randn(1, 10, 24)
@@ -242,8 +238,8 @@ def test_experts_with_room_are_the_weighted_sum_of_their_choices():
     """Static slots against the definition, token by token."""
     import torch
 
-    from nest_core.workload.tracing.experts import Experts
-    from nest_core.workload.tracing.sizes import Sizes
+    from benchmarks.traces.experts import Experts
+    from benchmarks.traces.sizes import Sizes
 
     torch.manual_seed(3)
     sizes = Sizes(hidden=8, experts=5, top_k=2, slots=14, expert_ffn=6)
@@ -268,7 +264,8 @@ def test_primes_tell_every_symbol_apart():
     """No two products of up to three symbols are equal but those of other names of one product."""
     from itertools import combinations
 
-    from nest_core.workload.tracing.sizes import PRIMES, symbolise
+    from benchmarks.traces.sizes import PRIMES
+    from nest_core.workload.tracing.sizes import symbolise
 
     sizes = PRIMES.symbols
     for number in (1, 2, 3):

@@ -1,6 +1,6 @@
 """Every family's distinct layers as plain PyTorch modules.
 
-A family is a dictionary from the kind of a layer to a function that builds it at given sizes.
+A family is the table ``[layers]`` of its file, which says what the parts here are put together to.
 Modules hold the parameters of the published implementations and do their work; constants that
 cost nothing (initial values, epsilons, rotary bases, groups of experts) are not followed. Fused
 projections are written as separate ones, so that every dimension is a product of sizes.
@@ -9,14 +9,15 @@ Key-value heads may be fewer than heads in every family.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from nest_core.workload.tracing.experts import Experts
-from nest_core.workload.tracing.latent import LatentAttention
-from nest_core.workload.tracing.layers import (
+from benchmarks.traces.experts import Experts
+from benchmarks.traces.latent import LatentAttention
+from benchmarks.traces.layers import (
     DROPOUT,
     Add,
     AlibiCore,
@@ -31,9 +32,12 @@ from nest_core.workload.tracing.layers import (
     SquaredRelu,
     two_layer,
 )
-from nest_core.workload.tracing.sizes import Sizes
+from benchmarks.traces.linear import DeltaAttention
+from benchmarks.traces.sizes import PRIMES, Sizes
+from nest_core.documents import load_toml, preset_names, preset_path
+from nest_core.workload.tracing.tracer import trace
 
-__all__ = ["FAMILIES", "Build", "example"]
+__all__ = ["FAMILIES", "Build", "builders", "example", "trace_family"]
 
 Build = Callable[[Sizes], nn.Module]
 """From sizes to one layer."""
@@ -90,7 +94,7 @@ class Head(nn.Module):
 
 
 class Block(nn.Module):
-    """Pre-norm: attention, then an MLP or experts, each added to the residual stream.
+    """Attention, then an MLP or experts, each added to the residual stream.
 
     Parameters
     ----------
@@ -102,8 +106,9 @@ class Block(nn.Module):
         A dense MLP; or experts, with those that every token passes through.
     dropout : bool
         After both halves.
-    post_norm : bool
-        A further norm after both halves (Grok-1).
+    order : {"pre", "sandwich", "inner", "parallel"}
+        Norms before both halves; before and after them (Grok-1, Gemma); after them alone (OLMo 2);
+        one norm for both halves, which run side by side (Cohere).
     """
 
     def __init__(
@@ -116,26 +121,30 @@ class Block(nn.Module):
         experts: nn.Module | None = None,
         shared: nn.Module | None = None,
         dropout: bool = False,
-        post_norm: bool = False,
+        order: str = "pre",
     ) -> None:
         super().__init__()
-        self.attention_norm = norm(sizes.hidden)
+        before, after = order != "inner", order in ("sandwich", "inner")
+        self.parallel = order == "parallel"
+        self.attention_norm = norm(sizes.hidden) if before else nn.Identity()
         self.attention = attention
-        self.attention_post_norm = norm(sizes.hidden) if post_norm else nn.Identity()
+        self.attention_post_norm = norm(sizes.hidden) if after else nn.Identity()
         self.attention_dropout = nn.Dropout(DROPOUT) if dropout else nn.Identity()
         self.attention_residual = Add()
-        self.mlp_norm = norm(sizes.hidden)
+        self.mlp_norm = norm(sizes.hidden) if before and not self.parallel else nn.Identity()
         self.mlp, self.experts = mlp, experts
         self.shared = shared
         self.shared_add = Add()
-        self.mlp_post_norm = norm(sizes.hidden) if post_norm else nn.Identity()
+        self.mlp_post_norm = norm(sizes.hidden) if after else nn.Identity()
         self.mlp_dropout = nn.Dropout(DROPOUT) if dropout else nn.Identity()
         self.mlp_residual = Add()
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.attention_post_norm(self.attention(self.attention_norm(x)))
+        z = self.attention_norm(x)
+        y = self.attention_post_norm(self.attention(z))
         x = self.attention_residual(x, self.attention_dropout(y))
-        z = self.mlp_norm(x)
+        if not self.parallel:
+            z = self.mlp_norm(x)
         y = self.mlp(z) if self.mlp is not None else self._mixture(z)
         return cast(Tensor, self.mlp_residual(x, self.mlp_dropout(self.mlp_post_norm(y))))
 
@@ -171,131 +180,102 @@ def _plain_norm(width: int) -> nn.Module:
     return nn.LayerNorm(width, bias=False)
 
 
-def _rms_head(sizes: Sizes) -> nn.Module:
-    return Head(sizes, norm=RmsNorm(sizes.hidden))
+NORMS: Mapping[str, Norm] = {
+    "rmsnorm": RmsNorm,
+    "layernorm": nn.LayerNorm,
+    "plain_layernorm": _plain_norm,
+}
+CORES: Mapping[str, Callable[[Sizes], nn.Module]] = {
+    "plain": lambda sizes: Core(),
+    "dropout": lambda sizes: Core(dropout=True),
+    "both_ways": lambda sizes: Core(causal=False, dropout=True),
+    "alibi": lambda sizes: AlibiCore(sizes.heads),
+    "capped": lambda sizes: CappedCore(),
+    "sinks": lambda sizes: SinkCore(sizes.heads),
+}
+STEPS: Mapping[str, Callable[[Sizes, Norm], nn.Module]] = {
+    "positions": lambda sizes, _: Positions(sizes.positions, sizes.hidden),
+    "token_types": lambda sizes, _: TokenTypes(sizes.hidden),
+    "norm": lambda sizes, norm: norm(sizes.hidden),
+    "scale": lambda sizes, _: ScaleLayer(sizes.hidden**0.5),
+    "dropout": lambda sizes, _: nn.Dropout(DROPOUT),
+    "transform": lambda sizes, _: nn.Linear(sizes.hidden, sizes.hidden),
+    "activation": lambda sizes, _: nn.GELU(),
+}
 
 
-def _layer_norm_head(sizes: Sizes) -> nn.Module:
-    return Head(sizes, norm=nn.LayerNorm(sizes.hidden))
+def _attention(sizes: Sizes, kind: str = "heads", core: str = "plain", **more: Any) -> nn.Module:
+    if kind == "heads":
+        return Attention(sizes, CORES[core](sizes), **more)
+    return LatentAttention(sizes, **more) if kind == "latent" else DeltaAttention(sizes)
 
 
-def _gated_block(sizes: Sizes, attention: nn.Module) -> nn.Module:
-    return Block(sizes, RmsNorm, attention, Gated(sizes.hidden, sizes.ffn))
+def _mlp(sizes: Sizes, kind: str = "swiglu", *, bias: bool = False) -> nn.Module:
+    if kind in ("swiglu", "geglu"):
+        return Gated(sizes.hidden, sizes.ffn, kind)
+    activation = SquaredRelu() if kind == "relu2" else None
+    return two_layer(sizes.hidden, sizes.ffn, bias=bias, activation=activation)
 
 
-def _latent_block(sizes: Sizes) -> nn.Module:
-    return _gated_block(sizes, LatentAttention(sizes))
+def _block(layers: Mapping[str, Any], kind: str, sizes: Sizes) -> nn.Module:
+    local = layers["local"] if kind.startswith("local") else layers
+    attention = _attention(sizes, **local.get("attention", {}))
+    order = layers.get("order", "pre")
+    if order == "post":
+        return PostNormBlock(sizes, attention, _mlp(sizes, **layers["mlp"]))
+    parts: dict[str, Any] = {"order": order, "dropout": layers.get("dropout", False)}
+    if kind.endswith("moe_block"):
+        parts["experts"] = Experts(sizes, **layers["experts"])
+        if "shared" in layers:
+            parts["shared"] = Gated(sizes.hidden, sizes.shared_ffn, **layers["shared"])
+    else:
+        parts["mlp"] = _mlp(sizes, **layers["mlp"])
+    return Block(sizes, NORMS[layers.get("norm", "rmsnorm")], attention, **parts)
 
 
-def _experts_block(sizes: Sizes, attention: nn.Module, **experts: Any) -> nn.Module:
-    return Block(sizes, RmsNorm, attention, experts=Experts(sizes, **experts))
+def _end(layers: Mapping[str, Any], kind: str, sizes: Sizes) -> nn.Module:
+    norm = NORMS[layers.get("norm", "rmsnorm")]
+    names = layers.get(kind, ["norm"] if kind == "head" else [])
+    steps = {name: STEPS[name](sizes, norm) for name in names}
+    if kind == "embedding":
+        return _embedding(sizes, **steps)
+    return Head(sizes, bias=layers.get("head_bias", False), **steps)
 
 
-def _shared_experts_block(sizes: Sizes, **experts: Any) -> nn.Module:
-    shared = Gated(sizes.hidden, sizes.shared_ffn)
-    attention = LatentAttention(sizes)
-    return Block(sizes, RmsNorm, attention, experts=Experts(sizes, **experts), shared=shared)
+def builders(layers: Mapping[str, Any]) -> dict[str, Build]:
+    """Return what builds each kind of layer of a family.
 
-
-def _rms_family(**blocks: Build) -> dict[str, Build]:
-    return {"embedding": _embedding, **blocks, "head": _rms_head}
+    Parameters
+    ----------
+    layers : mapping
+        The table ``[layers]`` of its file.
+    """
+    kinds = [kind for kind, part in (("block", "mlp"), ("moe_block", "experts")) if part in layers]
+    if "local" in layers:
+        kinds += [f"local_{kind}" for kind in kinds]
+    return {
+        "embedding": partial(_end, layers, "embedding"),
+        **{kind: partial(_block, layers, kind) for kind in kinds},
+        "head": partial(_end, layers, "head"),
+    }
 
 
 FAMILIES: Mapping[str, Mapping[str, Build]] = {
-    "gpt": {
-        "embedding": lambda s: _embedding(
-            s, positions=Positions(s.positions, s.hidden), dropout=nn.Dropout(DROPOUT)
-        ),
-        "block": lambda s: Block(
-            s,
-            nn.LayerNorm,
-            Attention(s, Core(dropout=True), bias=True, output_bias=True, rope=0),
-            two_layer(s.hidden, s.ffn, bias=True),
-            dropout=True,
-        ),
-        "head": _layer_norm_head,
-    },
-    "bert": {
-        "embedding": lambda s: _embedding(
-            s,
-            positions=Positions(s.positions, s.hidden),
-            token_types=TokenTypes(s.hidden),
-            norm=nn.LayerNorm(s.hidden),
-            dropout=nn.Dropout(DROPOUT),
-        ),
-        "block": lambda s: PostNormBlock(
-            s,
-            Attention(s, Core(causal=False, dropout=True), bias=True, output_bias=True, rope=0),
-            two_layer(s.hidden, s.ffn, bias=True),
-        ),
-        "head": lambda s: Head(
-            s,
-            bias=True,
-            transform=nn.Linear(s.hidden, s.hidden),
-            activation=nn.GELU(),
-            norm=nn.LayerNorm(s.hidden),
-        ),
-    },
-    "llama": _rms_family(block=lambda s: _gated_block(s, Attention(s, Core()))),
-    "qwen2": _rms_family(block=lambda s: _gated_block(s, Attention(s, Core(), bias=True))),
-    "qwen3": _rms_family(block=lambda s: _gated_block(s, Attention(s, Core(), head_norm=True))),
-    "nemotron": {
-        "embedding": _embedding,
-        "block": lambda s: Block(
-            s,
-            nn.LayerNorm,
-            Attention(s, Core(), rope=0.5),
-            two_layer(s.hidden, s.ffn, bias=False, activation=SquaredRelu()),
-        ),
-        "head": _layer_norm_head,
-    },
-    "mixtral": _rms_family(moe_block=lambda s: _experts_block(s, Attention(s, Core()))),
-    "qwen3_moe": _rms_family(
-        moe_block=lambda s: _experts_block(s, Attention(s, Core(), head_norm=True))
-    ),
-    "deepseek_v2": _rms_family(block=_latent_block, moe_block=_shared_experts_block),
-    "deepseek_v3": _rms_family(
-        block=_latent_block,
-        moe_block=lambda s: _shared_experts_block(s, router="sigmoid", balance=True),
-    ),
-    "grok1": {
-        "embedding": lambda s: _embedding(s, scale=ScaleLayer(s.hidden**0.5)),
-        "moe_block": lambda s: Block(
-            s,
-            RmsNorm,
-            Attention(s, CappedCore()),
-            experts=Experts(s, gate="geglu"),
-            post_norm=True,
-        ),
-        "head": _rms_head,
-    },
-    "gpt_oss": _rms_family(
-        moe_block=lambda s: _experts_block(
-            s, Attention(s, SinkCore(s.heads), bias=True, output_bias=True), bias=True
-        )
-    ),
-    "mpt": {
-        "embedding": _embedding,
-        "block": lambda s: Block(
-            s,
-            _plain_norm,
-            Attention(s, AlibiCore(s.heads), rope=0),
-            two_layer(s.hidden, s.ffn, bias=False),
-        ),
-        "head": lambda s: Head(s, norm=_plain_norm(s.hidden)),
-    },
-    "bloom": {
-        "embedding": lambda s: _embedding(s, norm=nn.LayerNorm(s.hidden)),
-        "block": lambda s: Block(
-            s,
-            nn.LayerNorm,
-            Attention(s, AlibiCore(s.heads), bias=True, output_bias=True, rope=0),
-            two_layer(s.hidden, s.ffn, bias=True),
-        ),
-        "head": _layer_norm_head,
-    },
+    name: builders(file["layers"])
+    for name in preset_names("families")
+    if "layers" in (file := load_toml(preset_path("families", f"{name}.toml")))
 }
 """Layers by kind, of every family."""
+
+
+def trace_family(family: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the nodes of a family's distinct layers by kind, traced afresh."""
+    layers = {}
+    for kind, build in FAMILIES[family].items():
+        with torch.device("meta"):
+            module, inputs = build(PRIMES), example(kind, PRIMES)
+        layers[kind] = trace(module, inputs, PRIMES.symbols)
+    return layers
 
 
 def example(kind: str, sizes: Sizes) -> tuple[Tensor, ...]:

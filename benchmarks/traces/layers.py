@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nest_core.workload.tracing.sizes import Sizes
+from benchmarks.traces.sizes import Sizes
 
 __all__ = [
     "DROPOUT",
@@ -28,6 +28,7 @@ __all__ = [
     "RmsNorm",
     "Rope",
     "ScaleLayer",
+    "SigmoidGate",
     "SinkCore",
     "SplitHeads",
     "SquaredRelu",
@@ -215,6 +216,10 @@ class Attention(nn.Module):
         Of the projections into heads, and of the one back.
     head_norm : bool
         RMSNorm of every query and key head (Qwen3).
+    whole_norm : bool
+        RMSNorm of all query heads together, and of all key heads (OLMo 2).
+    gate : bool
+        A projection whose sigmoid weights what attention returns (Qwen3-Next).
     rope : float
         Share of a head that is rotated; 0: none.
     """
@@ -227,6 +232,8 @@ class Attention(nn.Module):
         bias: bool = False,
         output_bias: bool = False,
         head_norm: bool = False,
+        whole_norm: bool = False,
+        gate: bool = False,
         rope: float = 1.0,
     ) -> None:
         super().__init__()
@@ -234,22 +241,40 @@ class Attention(nn.Module):
         self.query = nn.Linear(hidden, heads * width, bias=bias)
         self.key = nn.Linear(hidden, kv_heads * width, bias=bias)
         self.value = nn.Linear(hidden, kv_heads * width, bias=bias)
+        self.gate = nn.Linear(hidden, heads * width, bias=bias) if gate else None
         self.query_heads = SplitHeads(heads)
         self.key_heads = SplitHeads(kv_heads)
         self.value_heads = SplitHeads(kv_heads)
-        self.query_norm = RmsNorm(width) if head_norm else nn.Identity()
-        self.key_norm = RmsNorm(width) if head_norm else nn.Identity()
+        norm = RmsNorm if head_norm or whole_norm else nn.Identity
+        self.whole_norm = whole_norm
+        self.query_norm = norm(heads * width if whole_norm else width)
+        self.key_norm = norm(kv_heads * width if whole_norm else width)
         self.rope_query = Rope(rope) if rope else nn.Identity()
         self.rope_key = Rope(rope) if rope else nn.Identity()
         self.core = core
         self.merge = Merge()
+        self.gating = SigmoidGate()
         self.output = nn.Linear(heads * width, hidden, bias=output_bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        query = self.rope_query(self.query_norm(self.query_heads(self.query(x))))
-        key = self.rope_key(self.key_norm(self.key_heads(self.key(x))))
-        value = self.value_heads(self.value(x))
-        return cast(Tensor, self.output(self.merge(self.core(query, key, value))))
+        query = self.rope_query(self._heads(self.query(x), self.query_norm, self.query_heads))
+        key = self.rope_key(self._heads(self.key(x), self.key_norm, self.key_heads))
+        mixed = self.merge(self.core(query, key, self.value_heads(self.value(x))))
+        if self.gate is not None:
+            mixed = self.gating(mixed, self.gate(x))
+        return cast(Tensor, self.output(mixed))
+
+    def _heads(self, x: Tensor, norm: nn.Module, split: nn.Module) -> Tensor:
+        return cast(Tensor, split(norm(x)) if self.whole_norm else norm(split(x)))
+
+
+class SigmoidGate(nn.Module):
+    """A tensor times the sigmoid of another."""
+
+    fused, op, function = True, "elementwise", "sigmoid_gate"
+
+    def forward(self, x: Tensor, gate: Tensor) -> Tensor:
+        return x * gate.sigmoid()
 
 
 class SquaredRelu(nn.Module):
@@ -275,17 +300,26 @@ class Gate(nn.Module):
 
 
 class Gated(nn.Module):
-    """An MLP with a gate: three projections (Shazeer 2020, arXiv:2002.05202)."""
+    """An MLP with a gate: three projections (Shazeer 2020, arXiv:2002.05202).
 
-    def __init__(self, hidden: int, inner: int) -> None:
+    With ``weighted`` a further projection weights the result of every token (Qwen2-MoE's shared
+    experts).
+    """
+
+    def __init__(
+        self, hidden: int, inner: int, function: str = "swiglu", *, weighted: bool = False
+    ) -> None:
         super().__init__()
         self.gate = nn.Linear(hidden, inner, bias=False)
         self.up = nn.Linear(hidden, inner, bias=False)
-        self.activation = Gate()
+        self.activation = Gate(function)
         self.down = nn.Linear(inner, hidden, bias=False)
+        self.weight = nn.Linear(hidden, 1, bias=False) if weighted else None
+        self.weighting = SigmoidGate()
 
     def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.down(self.activation(self.gate(x), self.up(x))))
+        y = self.down(self.activation(self.gate(x), self.up(x)))
+        return cast(Tensor, y if self.weight is None else self.weighting(y, self.weight(x)))
 
 
 def two_layer(

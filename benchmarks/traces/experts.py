@@ -10,8 +10,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nest_core.workload.tracing.layers import Gate
-from nest_core.workload.tracing.sizes import Sizes
+from benchmarks.traces.layers import Gate
+from benchmarks.traces.sizes import Sizes
 
 __all__ = ["Experts"]
 
