@@ -68,11 +68,8 @@ check: test-env browser ## long enumerations, fuzzing and soaks
 bench: test-env ## benchmarks
 	@.venv/bin/python -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
 
-outside: test-env ## our search beside that of hetu-galvatron, which build/outside gets for it
-	@[ -x build/outside/bin/python ] || $(PYTHON) -m venv build/outside
-	@build/outside/bin/python -m pip --disable-pip-version-check --quiet install numpy scipy tqdm
-	@build/outside/bin/python -m pip --disable-pip-version-check --quiet install --no-deps hetu-galvatron==2.4.0
-	@.venv/bin/python benchmarks/outside.py build/outside/bin/python $(ARGS)
+outside: test-env ## what tools of other people make of our exports and files: make outside ARGS="torchtitan"
+	@.venv/bin/python -m benchmarks.outside $(ARGS)
 
 refit: test-env ## fit what measurements fit again, and say what moved: make refit REF=<commit>
 	@.venv/bin/python -m benchmarks.validation regenerate training --fit

@@ -10,7 +10,7 @@ from nest_core.api.price import Given, given_plan
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
 from nest_core.documents import InputError, plural, require, write_file
-from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
+from nest_core.interop.exporters import RELEASES, TARGETS, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, scenario_title
 
@@ -75,6 +75,7 @@ class ExportedPlan(WrittenFiles):
         return {
             "scenario": scenario_title(self.scenario),
             "target": self.target,
+            "release": RELEASES[self.target],
             "plan": self.report.plan.to_json(),
             "feasible": self.report.feasible,
             "refused": self.refused or None,

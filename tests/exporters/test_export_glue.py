@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import types
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from export_cases import drawn_plans, exported, plan, priced, scenario
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from nest_core.documents import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.deepspeed import uniform_parts
@@ -68,6 +69,63 @@ def titan_config(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Reco
     exec(compile(source, "nest_plan.py", "exec"), space)
     config: Recorder = space["plan"]()
     return config
+
+
+def torchtitan_refuses(config: Recorder, ranks: int) -> str:
+    """Which rule of torchtitan 0.3.0 on PyTorch 2.13 a configuration breaks (docs/outside.md).
+
+    `Trainer.Config._validate_cuda_graphs`, `ParallelDims._validate`, `Trainer.__init__`, and the
+    schedules of `torch.distributed.pipelining`, on which 0.3.0 was run.
+    """
+    found, training = config.parallelism, config.training
+    pp, tp, ep = (
+        getattr(found, f"{axis}_parallel_degree") for axis in ("pipeline", "tensor", "expert")
+    )
+    cp, shard = found.context_parallel_degree, found.data_parallel_shard_degree
+    copies = found.data_parallel_replicate_degree
+    if not training.disable_cuda_graphs and (pp > 1 or ep > 1):
+        return "CUDA graphs"
+    if copies * shard * cp * tp * pp != ranks:
+        return "world size"
+    if shard * cp * tp % ep:
+        return "expert groups"
+    if training.seq_len % (
+        (tp if found.enable_sequence_parallel else 1) * (2 * cp if cp > 1 else 1)
+    ):
+        return "sequence"
+    if training.global_batch_size % (training.local_batch_size * copies * shard):
+        return "global batch"
+    if found.spmd_backend != "partial_dtensor":
+        return "plain parameters"
+    if pp == 1:
+        return ""
+    m, rest = divmod(training.local_batch_size, found.pipeline_parallel_microbatch_size)
+    schedule = found.pipeline_parallel_schedule
+    if rest or (schedule == "1F1B" and m < pp):
+        return "micro-batches"
+    if schedule == "Interleaved1F1B" and m % max(1, m // pp):
+        return "rounds"
+    return ""
+
+
+@pytest.mark.parametrize("model", ["llama3-8b", "deepseek-v3"])
+def test_torchtitan_takes_every_plan_that_is_exported(model: str) -> None:
+    """0.3.0 refused every plan with a pipeline, and DeepSeek-V3's with expert parallelism."""
+    asked = scenario(model, "h100-spine-leaf-64", "workload.global_batch_sequences=64")
+    exports = 0
+    for pp, tp, cp, ep, v, micro in product((1, 4, 8), (1, 2), (1, 2), (1, 8), (1, 2), (1, 2)):
+        if (v > 1 and pp == 1) or (asked.model.experts > 1) != (ep > 1):
+            continue
+        fields = {"pp": pp, "tp": tp, "cp": cp, "ep": ep, "dp": 64 // (pp * tp * cp), "zero": 3}
+        fields |= {"sp": tp > 1, "etp": 1} | ({"interleave": v} if v > 1 else {})
+        try:
+            files = exported("torchtitan", asked, micro_batch=micro, **fields).files
+        except InputError:  # no plan of this scenario, or none for torchtitan
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            assert torchtitan_refuses(titan_config(dict(files), patch), 64) == "", fields
+        exports += 1
+    assert exports > 4
 
 
 @settings(max_examples=120, derandomize=True, database=None, deadline=None)

@@ -363,7 +363,8 @@ def test_bytes_are_those_of_the_wire_format_by_hand(
     fields_of_node: Any, attributes: dict[str, Any], encoded: str
 ) -> None:
     """Attributes of value zero are encoded, other fields of zero are not."""
-    assert chakra.node(*fields_of_node, attributes).hex() == encoded
+    message = chakra.node(*fields_of_node, attributes)
+    assert chakra.delimited(message).hex() == encoded
 
 
 def test_a_network_of_many_dimensions_names_them() -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.interop.exporters import ExportRefused, export_plan
+from nest_core.interop.exporters import RELEASES, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, scenario_document
-from nest_studio.jobs.tasks.exports import LABELS, plan_exports, zipped
+from nest_studio.jobs.tasks.exports import OFFERED, plan_exports, zipped
 
 PINNED = {"search.tp": 2, "search.cp": 1, "search.micro_batch_sequences": 1, "search.zero": 1}
 
@@ -27,9 +28,9 @@ def request_of():
 def test_every_target_gives_its_files_or_its_reason(request_of):
     scenario, best = request_of
     found = plan_exports(scenario, best, progress=lambda share, words: None, stop=lambda: False)
-    assert [each.target for each in found] == list(LABELS)
+    assert [each.target for each in found] == list(OFFERED)
     refused = [each for each in found if each.refused]
-    assert {each.label for each in refused} == {"torchtitan", "DeepSpeed"}
+    assert {each.label for each in refused} == {RELEASES["torchtitan"], RELEASES["deepspeed"]}
     for each in refused:
         assert not each.files
         with pytest.raises(ExportRefused) as error:
@@ -60,6 +61,7 @@ def test_the_popover_offers_them(request_of):
     shown = AppTest.from_function(page, args=request_of).run()
     assert not shown.exception
     labels = [each.proto.label for each in shown.get("download_button")]
-    assert labels == ["↓ Megatron-LM (zip)", "↓ NeMo (zip)", "↓ Slurm (zip)"]
+    assert labels == [f"↓ {RELEASES[target]} (zip)" for target in ("megatron", "nemo", "slurm")]
+    assert all(re.search(r"\d", label) for label in labels)
     said = " ".join(each.proto.body for each in shown.get("html"))
-    assert "DeepSpeed: plan.sp must be false" in said
+    assert "DeepSpeed 0.19.8: plan.sp must be false" in said

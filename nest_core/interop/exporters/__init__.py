@@ -9,26 +9,31 @@ from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report
 from nest_core.documents import require
-from nest_core.interop.exporters.astra_sim import export_astra_sim
-from nest_core.interop.exporters.deepspeed import export_deepspeed
-from nest_core.interop.exporters.megatron import export_megatron
-from nest_core.interop.exporters.nemo import export_nemo
-from nest_core.interop.exporters.slurm import export_slurm
-from nest_core.interop.exporters.torchtitan import export_torchtitan
+from nest_core.interop.exporters import astra_sim, deepspeed, megatron, nemo, slurm, torchtitan
 from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_first
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["TARGETS", "ExportFiles", "ExportRefused", "export_plan"]
+__all__ = ["RELEASES", "TARGETS", "ExportFiles", "ExportRefused", "export_plan"]
 
 TARGETS: Mapping[str, Callable[[ScenarioValues, Report], ExportFiles]] = {
-    "megatron": export_megatron,
-    "nemo": export_nemo,
-    "deepspeed": export_deepspeed,
-    "torchtitan": export_torchtitan,
-    "slurm": export_slurm,
-    "astra-sim": export_astra_sim,
+    "megatron": megatron.export_megatron,
+    "nemo": nemo.export_nemo,
+    "deepspeed": deepspeed.export_deepspeed,
+    "torchtitan": torchtitan.export_torchtitan,
+    "slurm": slurm.export_slurm,
+    "astra-sim": astra_sim.export_astra_sim,
 }
 """Every target by the name that ``nest-studio export --to`` takes."""
+
+RELEASES: Mapping[str, str] = {
+    "megatron": megatron.VERSION,
+    "nemo": nemo.VERSION,
+    "deepspeed": deepspeed.VERSION,
+    "torchtitan": torchtitan.VERSION,
+    "slurm": slurm.VERSION,
+    "astra-sim": astra_sim.VERSION,
+}
+"""What the files of every target are written for."""
 
 _OFFLOADING = ("megatron", "deepspeed", "slurm")
 """Those that say what is on the host; Slurm starts any program."""

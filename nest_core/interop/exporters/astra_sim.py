@@ -17,7 +17,7 @@ from nest_core.costs import Report
 from nest_core.costs.layout import device_order
 from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters import chakra
-from nest_core.interop.exporters.astra_workload import groups_of, trace, workload
+from nest_core.interop.exporters.astra_workload import groups_of, stage_nodes, trace, workload
 from nest_core.interop.exporters.values import (
     ExportFiles,
     check_plain_experts,
@@ -87,7 +87,8 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     rank_mapping = npu[device_order(problem.network, point.device_order)[: point.devices_used]]
     groups = groups_of(point)
     stage = point.layout.stage_of(point.devices_used)
-    stride, dims = point.layout.stride("pp"), len(network["npus_count"])
+    stride = point.layout.stride("pp")
+    shared = [stage_nodes(of_stage, len(network["npus_count"])) for of_stage in steps]
 
     def peer(rank: int, hop: int) -> int:
         return rank + ((int(stage[rank]) + hop) % point.pp - int(stage[rank])) * stride
@@ -97,7 +98,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     }
     files |= {
         f"workload.{int(rank_mapping[rank])}.et": trace(
-            steps[int(stage[rank])], rank, groups, peer, rank_mapping, dims
+            shared[int(stage[rank])], rank, groups, peer, rank_mapping
         )
         for rank in range(point.devices_used)
     }

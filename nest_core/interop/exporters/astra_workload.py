@@ -25,9 +25,10 @@ from nest_core.costs.schedules import PassOrder
 from nest_core.costs.stages import BETWEEN, update_layers
 from nest_core.costs.zero import traffic
 from nest_core.interop.exporters import chakra
+from nest_core.interop.exporters.values import fields_where
 from nest_core.network import IntArray
 
-__all__ = ["Groups", "WorkloadPass", "groups_of", "passes", "trace", "workload"]
+__all__ = ["Groups", "WorkloadPass", "groups_of", "passes", "stage_nodes", "trace", "workload"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,48 +145,66 @@ def workload(problem: Problem, plan: Plan) -> list[list[TraceStep]]:
     return [builder.stage(stage) for stage in range(plan.point.pp)]
 
 
+Place = tuple[int, str, int]
+"""What says which part of a node differs from rank to rank: its kind, axis and hop."""
+
+
+def stage_nodes(steps: list[TraceStep], dimensions: int) -> list[tuple[Place, bytes, bytes]]:
+    """Return of every node what the ranks of a stage share: before and behind what they do not.
+
+    Parameters
+    ----------
+    dimensions : int
+        Of the network, all of which a collective may use.
+    """
+    nodes, chain = [], tuple[int, ...]()
+    every = {"involved_dim": {"values": [True] * dimensions}} if dimensions > 4 else {}
+    for identifier, step in enumerate(steps):
+        first: dict[str, Any] = {"is_cpu_op": False}
+        last: dict[str, Any] = {"comm_size": step.size, "comm_tag": step.tag}
+        if step.kind == chakra.COLLECTIVE:
+            first |= {"comm_type": step.op, "comm_size": step.size}
+            last = every  # up to four are assumed
+        elif step.kind == chakra.COMPUTE:
+            last = {}
+        head = chakra.node(identifier, step.name, step.kind, chain, step.micros, first)
+        nodes.append(((step.kind, step.axis, step.hop), head, chakra.attributes(last)))
+        if step.kind != chakra.SEND:
+            chain = (identifier,)
+    return nodes
+
+
 def trace(
-    steps: list[TraceStep],
+    nodes: list[tuple[Place, bytes, bytes]],
     rank: int,
     groups: Groups,
     peer: Callable[[int, int], int],
     npu: IntArray,
-    dimensions: int,
 ) -> bytes:
     """Return the trace of one rank.
 
     Parameters
     ----------
+    nodes : list
+        `stage_nodes` of its stage.
     peer : callable (rank, hop) -> rank
         The rank at the same place of another stage.
     npu : int array (ranks,)
         ASTRA-sim's number of every rank.
-    dimensions : int
-        Of the network, all of which a collective may use.
     """
-    parts, chain = [chakra.metadata()], -1
-    for identifier, step in enumerate(steps):
-        attributes: dict[str, Any] = {"is_cpu_op": False}
-        if step.kind == chakra.COLLECTIVE:
-            attributes |= {"comm_type": step.op, "comm_size": step.size}
-            attributes["pg_name"] = str(int(groups.number[step.axis][rank]))
-            if dimensions > 4:  # that many are assumed
-                attributes["involved_dim"] = {"values": [True] * dimensions}
-        elif step.kind != chakra.COMPUTE:
-            other = int(npu[peer(rank, step.hop)])
-            here = int(npu[rank])
-            source, target = (here, other) if step.kind == chakra.SEND else (other, here)
-            attributes |= {
-                "comm_src": source,
-                "comm_dst": target,
-                "comm_size": step.size,
-                "comm_tag": step.tag,
-            }
-        after = (chain,) if chain >= 0 else ()
-        parts.append(chakra.node(identifier, step.name, step.kind, after, step.micros, attributes))
-        if step.kind != chakra.SEND:
-            chain = identifier
-    return b"".join(parts)
+    middles = {}
+    for place in {place for place, _, _ in nodes}:
+        kind, axis, hop = place
+        ends = (int(npu[rank]), int(npu[peer(rank, hop)]))
+        source, target = ends if kind == chakra.SEND else ends[::-1]
+        middles[place] = chakra.attributes(
+            {"pg_name": str(int(groups.number[axis][rank]))}
+            if axis
+            else fields_where(hop, comm_src=source, comm_dst=target)
+        )
+    return chakra.metadata() + b"".join(
+        [chakra.delimited(head + middles[place] + tail) for place, head, tail in nodes]
+    )
 
 
 @dataclass(slots=True, eq=False)

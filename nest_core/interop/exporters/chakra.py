@@ -5,12 +5,11 @@ commit 6dc63e14; reader: ASTRA-sim's ``workload/feeder_v3/protobuf_util.h``). Th
 schema that traces use is built here at run time, so that no compiler of protocol buffers is needed.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from google.protobuf import json_format, message_factory, proto
+from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -24,6 +23,8 @@ __all__ = [
     "REDUCE_SCATTER",
     "SCHEMA",
     "SEND",
+    "attributes",
+    "delimited",
     "message_types",
     "metadata",
     "node",
@@ -100,7 +101,7 @@ def message_types() -> Mapping[str, Any]:
 
 def metadata() -> bytes:
     """Return the message that opens a trace."""
-    return _delimited(message_types()["GlobalMetadata"](version="0.0.4"))
+    return delimited(message_types()["GlobalMetadata"](version="0.0.4").SerializeToString())
 
 
 def node(
@@ -109,9 +110,9 @@ def node(
     kind: int,
     after: Sequence[int] = (),
     micros: int = 0,
-    attributes: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Return a node behind its length.
+    """Return a node without its length; attributes may follow it.
 
     Parameters
     ----------
@@ -121,31 +122,38 @@ def node(
         Nodes whose end it waits for.
     micros : int
         Of a compute node.
-    attributes : mapping of str to value
-        ASTRA-sim's attributes by name: see its ``et_feeder``.
+    given : mapping of str to value
+        As `attributes` takes them.
 
     Examples
     --------
-    >>> node(3, "F", COMPUTE, (1,), 7).hex(" ")
+    >>> delimited(node(3, "F", COMPUTE, (1,), 7)).hex(" ")
     '0c 08 03 12 01 46 18 04 2a 01 01 38 07'
     """
+    message: bytes = message_types()["Node"](
+        id=identifier, name=name, type=kind, data_deps=after, duration_micros=micros
+    ).SerializeToString()
+    return message + attributes(given or {})
+
+
+def attributes(given: Mapping[str, Any]) -> bytes:
+    """Return ASTRA-sim's attributes by name (see its ``et_feeder``), as the rest of a node."""
     types = message_types()
-    return _delimited(
-        types["Node"](
-            id=identifier,
-            name=name,
-            type=kind,
-            data_deps=after,
-            duration_micros=micros,
-            attr=[
-                types["AttributeProto"](name=key, **{_ATTRIBUTE_FIELDS[key]: value})
-                for key, value in (attributes or {}).items()
-            ],
-        )
-    )
+    message: bytes = types["Node"](
+        attr=[
+            types["AttributeProto"](name=key, **{_ATTRIBUTE_FIELDS[key]: value})
+            for key, value in given.items()
+        ]
+    ).SerializeToString()
+    return message
 
 
-def _delimited(message: Any) -> bytes:
-    stream = io.BytesIO()
-    proto.serialize_length_prefixed(message, stream)
-    return stream.getvalue()
+def delimited(message: bytes) -> bytes:
+    """Return a message behind its length."""
+    return _length(len(message)) + message
+
+
+@cache
+def _length(size: int) -> bytes:
+    """Return a number in groups of seven bits, the lowest first."""
+    return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + _length(size >> 7)

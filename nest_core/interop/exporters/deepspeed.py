@@ -11,23 +11,17 @@ experts whole.
 import json
 from itertools import pairwise
 
-from nest_core.costs import Plan, Point, Report, state_bytes
+from nest_core.costs import Plan, Report, state_bytes
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
-    check_launcher,
-    check_order,
     check_plain_experts,
-    check_uniform,
-    check_whole_batch,
-    common_recomputation,
+    fields_where,
     header,
-    host_mapping,
+    launched,
     pipelined,
     refuse_first,
-    refuse_if,
 )
-from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["VERSION", "export_deepspeed", "uniform_parts"]
@@ -94,17 +88,9 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
     Refused
         Where DeepSpeed cannot express the plan.
     """
-    plan = report.plan
-    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
-    check_uniform(plan, _NAME)
-    check_whole_batch(scenario.batch, plan.point, _NAME)
-    recompute = common_recomputation(plan, _NAME)
-    check_order(plan.point, _ORDERS, _NAME)
-    check_launcher(rank_mapping, plan.point, _NAME, even=False)
-    _check_axes(scenario, plan.point)
-    _check_sharding(plan.point)
-    _check_training(scenario, plan.point, recompute)
-    _check_offload(scenario, plan)
+    plan, recompute = report.plan, report.plan.recompute[0]
+    rank_mapping = launched(scenario, plan, _NAME, _ORDERS, even=False)
+    _check(scenario, plan, recompute)
     top = header(scenario, plan, VERSION)
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Arguments: the training script, which imports engine()"
@@ -127,35 +113,13 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
     )
 
 
-def _offload(plan: Plan) -> dict[str, object]:
-    """Return ZeRO's options for an optimizer on the host."""
-    share = plan.offload.optimizer
-    if not share:
-        return {}
-    part = {"ratio": share} if plan.point.zero == 3 else {}
-    return {"offload_optimizer": {"device": "cpu", "pin_memory": True, **part}}
-
-
-def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
-    """Refuse what DeepSpeed does not offload: ZeRO's Adam, and parts of it at stage 3 only."""
-    share = plan.offload.optimizer
-    refuse_if(
-        plan.offload.activations > 0
-        or (share > 0 and (plan.point.zero == 0 or scenario.optimizer != "adam"))
-        or (0 < share < 1 and plan.point.zero < 3),
-        "plan.offload",
-        f"must be none or all of the optimizer, of Adam at ZeRO 1 and above, or a part at ZeRO 3, "
-        f"for {_NAME}",
-        plan.offload.spelled,
-        "pin search.offload",
-    )
-
-
 def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
     point = plan.point
     state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
     gradients = "fp32" if state.gradients == 4.0 else scenario.precision
     adam = {"lr": 1e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+    share = plan.offload.optimizer
+    part = fields_where(point.zero == 3, ratio=share)
     experts = {
         "enabled": True,
         "autoep_size": point.ep,
@@ -174,7 +138,7 @@ def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
         "zero_optimization": {
             "stage": point.zero,
             "overlap_comm": scenario.overlap != "none",
-            **_offload(plan),
+            **fields_where(share, offload_optimizer={"device": "cpu", "pin_memory": True, **part}),
         },
         "data_types": {"grad_accum_dtype": gradients},
         **({} if scenario.precision == "fp32" else {scenario.precision: {"enabled": True}}),
@@ -229,7 +193,11 @@ def _method(plan: Plan) -> str:
     )
 
 
-def _check_axes(scenario: ScenarioValues, point: Point) -> None:
+def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
+    """Refuse what DeepSpeed cannot do; of the optimizer it offloads ZeRO's Adam, parts at 3."""
+    point, share, piped = plan.point, plan.offload.optimizer, pipelined(plan.point)
+    state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
+    check_plain_experts(scenario, point, _NAME)
     refuse_first(
         (
             point.cp > 1,
@@ -245,11 +213,31 @@ def _check_axes(scenario: ScenarioValues, point: Point) -> None:
             point.sp,
             "pin search.sp to false",
         ),
-    )
-    if pipelined(point):
-        _check_pipeline(point)
-    check_plain_experts(scenario, point, _NAME)
-    refuse_first(
+        (
+            piped and point.zero > 1,
+            "plan.zero",
+            f"must be 0 or 1 with a pipeline for {_NAME}",
+            point.zero,
+            "pin search.zero to 0 and 1",
+        ),
+        (
+            piped and point.schedule != "1f1b",
+            "plan.schedule",
+            f"must be 1f1b for {_NAME}",
+            point.schedule,
+            "pin search.schedule",
+        ),
+        *(
+            (
+                piped and getattr(point, axis) > 1,
+                f"plan.{axis}",
+                f"must be 1 with a pipeline for {_NAME}, whose PipelineModule has "
+                "no such layers of its own",
+                getattr(point, axis),
+                f"pin search.{axis} to 1",
+            )
+            for axis in ("tp", "ep")
+        ),
         (
             scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
             "plan.tp",
@@ -264,50 +252,14 @@ def _check_axes(scenario: ScenarioValues, point: Point) -> None:
             point.ep,
             "pin search.ep to 1",
         ),
-    )
-
-
-def _check_sharding(point: Point) -> None:
-    refuse_if(
-        point.instances > 1,
-        "plan.zero_group",
-        f"must be all for {_NAME}, which shards over all data-parallel ranks: its hpZ keeps a copy "
-        "of the weights in every node, and of nothing else",
-        point.zero_group,
-        "pin search.zero_group to all",
-    )
-
-
-def _check_pipeline(point: Point) -> None:
-    refuse_first(
         (
-            point.zero > 1,
-            "plan.zero",
-            f"must be 0 or 1 with a pipeline for {_NAME}",
-            point.zero,
-            "pin search.zero to 0 and 1",
+            point.instances > 1,
+            "plan.zero_group",
+            f"must be all for {_NAME}, which shards over all data-parallel ranks: its hpZ keeps a "
+            "copy of the weights in every node, and of nothing else",
+            point.zero_group,
+            "pin search.zero_group to all",
         ),
-        (
-            point.schedule != "1f1b",
-            "plan.schedule",
-            f"must be 1f1b for {_NAME}",
-            point.schedule,
-            "pin search.schedule",
-        ),
-    )
-    for axis in ("tp", "ep"):
-        refuse_if(
-            getattr(point, axis) > 1,
-            f"plan.{axis}",
-            f"must be 1 with a pipeline for {_NAME}, whose PipelineModule has "
-            "no such layers of its own",
-            getattr(point, axis),
-            f"pin search.{axis} to 1",
-        )
-
-
-def _check_training(scenario: ScenarioValues, point: Point, recompute: str) -> None:
-    refuse_first(
         (
             recompute not in ("none", "full"),
             "plan.recompute",
@@ -329,12 +281,21 @@ def _check_training(scenario: ScenarioValues, point: Point, recompute: str) -> N
             scenario.optimizer,
             "choose one of them",
         ),
-    )
-    state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
-    refuse_if(
-        point.zero == 0 and state.weights == 2.0 and state.gradients == 4.0,
-        "plan.zero",
-        f"must be 1 or more where gradients are wider than weights for {_NAME}",
-        point.zero,
-        "pin search.zero, or set workload.gradient_bytes to 2",
+        (
+            point.zero == 0 and state.weights == 2.0 and state.gradients == 4.0,
+            "plan.zero",
+            f"must be 1 or more where gradients are wider than weights for {_NAME}",
+            point.zero,
+            "pin search.zero, or set workload.gradient_bytes to 2",
+        ),
+        (
+            plan.offload.activations > 0
+            or (share > 0 and (point.zero == 0 or scenario.optimizer != "adam"))
+            or (0 < share < 1 and point.zero < 3),
+            "plan.offload",
+            "must be none or all of the optimizer, of Adam at ZeRO 1 and above, or a part at "
+            f"ZeRO 3, for {_NAME}",
+            plan.offload.spelled,
+            "pin search.offload",
+        ),
     )

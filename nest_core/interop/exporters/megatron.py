@@ -30,12 +30,10 @@ from nest_core.interop.exporters.values import (
     array,
     exports,
     header,
-    host_mapping,
     refuse_first,
     refuse_if,
     torchrun,
 )
-from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.workload.recomputation import modules_of
 
@@ -83,8 +81,7 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
         Where Megatron-LM cannot express the plan.
     """
     plan = report.plan
-    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
-    check_megatron(scenario, plan, rank_mapping, _NAME)
+    rank_mapping = check_megatron(scenario, plan, _NAME)
     refuse_if(
         scenario.precision == "fp8" and {"moe_act", "layernorm"} & {*modules_of(plan.recompute[0])},
         "plan.recompute",

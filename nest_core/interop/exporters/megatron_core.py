@@ -31,12 +31,8 @@ from nest_core.costs import Plan, Point
 from nest_core.interop.exporters.values import (
     HostMapping,
     agrees,
-    check_launcher,
-    check_order,
-    check_uniform,
-    check_whole_batch,
-    common_recomputation,
     fields_where,
+    launched,
     pipelined,
     refuse_first,
     refuse_if,
@@ -66,10 +62,8 @@ def swapped(point: Point) -> bool:
     return not agrees(point, ORDER)
 
 
-def check_megatron(
-    scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, framework: str
-) -> None:
-    """Refuse plans that Megatron Core's own checks or groups rule out.
+def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> HostMapping:
+    """Return where ranks run; plans that Megatron Core's own checks or groups rule out are refused.
 
     Raises
     ------
@@ -77,11 +71,10 @@ def check_megatron(
         For the first part that cannot be expressed.
     """
     point = plan.point
-    check_uniform(plan, framework)
-    check_whole_batch(scenario.batch, plan.point, framework)
+    mapping = launched(scenario, plan, framework, (ORDER, SWAPPED))
     refuse_first(
         (
-            "moe_act" in modules_of(common_recomputation(plan, framework))
+            "moe_act" in modules_of(plan.recompute[0])
             and scenario.precision not in ("bf16", "fp8"),
             "plan.recompute",
             f"must not name moe_act outside bf16 and fp8 for {framework}, whose grouped "
@@ -97,30 +90,29 @@ def check_megatron(
             point.schedule,
             "pin search.schedule",
         ),
+        (
+            swapped(point) and point.ep * point.etp != point.cp * point.tp,
+            "plan.order",
+            f"must be {'-'.join(ORDER)} for {framework} unless ep x etp = cp x tp, since it "
+            "wants as many data-parallel ranks for experts as for the rest",
+            "-".join(point.order),
+            "pin search.order, or search.cp to 1",
+        ),
+        (
+            point.cp > 1 and scenario.sequence % (2 * point.cp),
+            "workload.sequence_length_tokens",
+            f"must be a multiple of 2 cp = {2 * point.cp} for {framework}",
+            scenario.sequence,
+            "choose another cp",
+        ),
     )
-    check_order(point, (ORDER, SWAPPED), framework)
-    refuse_if(
-        swapped(point) and point.ep * point.etp != point.cp * point.tp,
-        "plan.order",
-        f"must be {'-'.join(ORDER)} for {framework} unless ep x etp = cp x tp, since it "
-        "wants as many data-parallel ranks for experts as for the rest",
-        "-".join(point.order),
-        "pin search.order, or search.cp to 1",
-    )
-    check_launcher(rank_mapping, point, framework)
     _check_sharding(point, framework)
     _check_training(scenario, point, framework)
     if scenario.model.experts > 1:
         _check_experts(scenario, point, framework)
         if scenario.expert_overlap:
             _check_expert_overlap(scenario, plan, framework)
-    refuse_if(
-        point.cp > 1 and scenario.sequence % (2 * point.cp),
-        "workload.sequence_length_tokens",
-        f"must be a multiple of 2 cp = {2 * point.cp} for {framework}",
-        scenario.sequence,
-        "choose another cp",
-    )
+    return mapping
 
 
 def _check_sharding(point: Point, framework: str) -> None:

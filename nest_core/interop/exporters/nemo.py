@@ -24,11 +24,9 @@ from nest_core.interop.exporters.values import (
     exports,
     fields_where,
     header,
-    host_mapping,
     refuse_if,
     torchrun,
 )
-from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["VERSION", "export_nemo"]
@@ -97,8 +95,7 @@ def export_nemo(scenario: ScenarioValues, report: Report) -> ExportFiles:
         scenario.model.name,
         "export with --to megatron",
     )
-    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
-    check_megatron(scenario, plan, rank_mapping, _NAME)
+    rank_mapping = check_megatron(scenario, plan, _NAME)
     top = header(scenario, plan, VERSION)
     script = top + _SCRIPT + _configuration(scenario, plan)
     launch = (

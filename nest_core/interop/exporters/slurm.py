@@ -50,7 +50,7 @@ __all__ = [
     "export_uplinks",
 ]
 
-VERSION = "Slurm 22.05.8 (sbatch and srun)"
+VERSION = "Slurm 22.05.8"
 
 _slurm_TASK = """\
 #!/usr/bin/env bash

@@ -13,28 +13,22 @@ Models are those of ``torchtitan/models/*/__init__.py``; a configuration functio
 tokenizer lends everything that the scenario does not hold.
 """
 
+import json
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from nest_core.costs import Plan, Point, Report
 from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
-    check_launcher,
-    check_order,
     check_plain_experts,
-    check_uniform,
-    check_whole_batch,
-    common_recomputation,
     header,
-    host_mapping,
+    launched,
     pipelined,
     refuse_first,
-    refuse_if,
     torchrun,
 )
-from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 
@@ -54,24 +48,10 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
     Refused
         Where torchtitan cannot express the plan.
     """
-    plan = report.plan
-    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    plan, recompute = report.plan, report.plan.recompute[0]
     package, flavour, base = flavour_of(scenario.model)
-    check_uniform(plan, _NAME)
-    check_whole_batch(scenario.batch, plan.point, _NAME)
-    recompute = common_recomputation(plan, _NAME)
-    refuse_if(
-        plan.point.schedule in DELAYS and pipelined(plan.point),
-        "plan.schedule",
-        f"must be 1f1b, gpipe or interleaved for {_NAME}, whose zero-bubble schedules want two or "
-        "more virtual stages per stage",
-        plan.point.schedule,
-        "pin search.schedule",
-    )
-    check_order(plan.point, (_ORDER,), _NAME)
-    check_launcher(rank_mapping, plan.point, _NAME)
-    _check_sharding(plan.point)
-    _check_rest(scenario, plan.point, recompute)
+    rank_mapping = launched(scenario, plan, _NAME, (_ORDER,))
+    _check(scenario, plan.point, recompute)
     top = header(scenario, plan, VERSION)
     lines = [
         f"config.{name} = {value}" for name, value in _settings(scenario, plan, recompute).items()
@@ -123,9 +103,13 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
         "training.local_batch_size": str(local),
         "training.global_batch_size": str(scenario.batch),
         "training.dtype": '"float32"',
+        # CUDA graphs, its default, know neither pipelines nor dispatchers that wait for the host.
+        "training.disable_cuda_graphs": str(point.pp > 1 or point.ep > 1),
         "training.mixed_precision_param": (
             '"bfloat16"' if scenario.precision == "bf16" else '"float32"'
         ),
+        # Under its default of 0.3.0 PyTorch 2.13 lays no model out.
+        "parallelism.spmd_backend": '"partial_dtensor"',
         "parallelism.data_parallel_replicate_degree": str(replicas),
         "parallelism.data_parallel_shard_degree": str(point.dp // replicas),
         "parallelism.fsdp_reshard_after_forward": '"always"' if point.zero == 3 else '"never"',
@@ -149,19 +133,33 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
 
 def _parts(plan: Plan) -> str:
     """Return modules of every virtual stage, in the order in which a micro-batch passes them."""
-    last = plan.cuts[-1] - 1
-    rows = []
-    for first, end in pairwise(plan.cuts):
-        blocks = range(max(first, 1) - 1, min(end, last) - 1)
-        names = ["tok_embeddings"] if first == 0 else []
-        names += [f"layers.{block}" for block in blocks]
-        names += ["norm", "lm_head"] if end == plan.cuts[-1] else []
-        rows.append("        [" + ", ".join(f'"{name}"' for name in names) + "],\n")
-    return "[\n" + "".join(rows) + "    ]"
+    blocks = [f"layers.{block}" for block in range(plan.cuts[-1] - 2)]
+    # The embedding is the first layer, the norm goes with the last.
+    layers = [["tok_embeddings"], *([block] for block in blocks), ["norm", "lm_head"]]
+    parts = [[*chain.from_iterable(layers[a:b])] for a, b in pairwise(plan.cuts)]
+    return "".join(["[\n", *(f"        {json.dumps(part)},\n" for part in parts), "    ]"])
 
 
-def _check_sharding(point: Point) -> None:
+def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
+    divisor = (point.tp if point.sp else 1) * (2 * point.cp if point.cp > 1 else 1)
+    check_plain_experts(scenario, point, _NAME)
     refuse_first(
+        (
+            point.schedule in DELAYS and pipelined(point),
+            "plan.schedule",
+            f"must be 1f1b, gpipe or interleaved for {_NAME}, whose zero-bubble schedules want "
+            "two or more virtual stages per stage",
+            point.schedule,
+            "pin search.schedule",
+        ),
+        (
+            point.schedule == "1f1b" and point.micro_batches(scenario.batch) < point.pp,
+            "plan.pp",
+            f"must not exceed the {point.micro_batches(scenario.batch)} micro-batches under 1f1b "
+            f"for {_NAME}, whose schedule wants one for each stage",
+            point.pp,
+            "use smaller micro-batches or fewer stages",
+        ),
         (
             point.zero == 1 and point.sharers > 1,
             "plan.zero",
@@ -185,11 +183,6 @@ def _check_sharding(point: Point) -> None:
             point.zero_group,
             "pin search.zero_group",
         ),
-    )
-
-
-def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
-    refuse_first(
         (
             recompute not in ("none", "full"),
             "plan.recompute",
@@ -219,9 +212,6 @@ def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             2,
             "leave it out",
         ),
-    )
-    check_plain_experts(scenario, point, _NAME)
-    refuse_first(
         (
             scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
             "plan.tp",
@@ -239,11 +229,12 @@ def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             "pin search.zero",
         ),
         (
-            scenario.context == "ring" and point.cp > 1 and scenario.sequence % (2 * point.cp),
+            scenario.sequence % divisor,
             "workload.sequence_length_tokens",
-            f"must be a multiple of 2 cp = {2 * point.cp} for {_NAME}",
+            f"must be a multiple of {divisor} for {_NAME}, whose ranks each take as much: twice "
+            "cp, times tp with sequence parallelism",
             scenario.sequence,
-            "choose another cp",
+            "choose another cp or tp",
         ),
     )
 
@@ -330,12 +321,12 @@ def flavour_of(model: Model) -> tuple[str, str, str]:
         If torchtitan ships none.
     """
     sizes = tuple(getattr(model, name) for name in _SIZES)
-    for flavour, shipped in _FLAVOURS.items():
-        if sizes == shipped and (not model.window or model.full_every):
-            return flavour
-    raise ExportRefused(
-        "workload.model",
-        "must have the sizes of a model that torchtitan ships",
-        model.name,
-        "pick a Llama 3, Qwen3, DeepSeek or GPT-OSS model, or export with --to megatron",
-    )
+    flavour = next((key for key, shipped in _FLAVOURS.items() if sizes == shipped), None)
+    if flavour is None or (model.window and not model.full_every):
+        raise ExportRefused(
+            "workload.model",
+            "must have the sizes of a model that torchtitan ships",
+            model.name,
+            "pick a Llama 3, Qwen3, DeepSeek or GPT-OSS model, or export with --to megatron",
+        )
+    return flavour

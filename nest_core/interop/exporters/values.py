@@ -21,7 +21,7 @@ import numpy as np
 from nest_core.costs import Plan, Point
 from nest_core.costs.layout import device_order
 from nest_core.documents import InputError
-from nest_core.network import IntArray, Network
+from nest_core.network import IntArray, Network, collapse
 from nest_core.scenario import ScenarioValues, scenario_title
 
 __all__ = [
@@ -30,16 +30,13 @@ __all__ = [
     "HostMapping",
     "agrees",
     "array",
-    "check_launcher",
-    "check_order",
     "check_plain_experts",
     "check_uniform",
-    "check_whole_batch",
-    "common_recomputation",
     "exports",
     "fields_where",
     "header",
     "host_mapping",
+    "launched",
     "pipelined",
     "refuse_first",
     "refuse_if",
@@ -166,33 +163,24 @@ def pipelined(point: Point) -> bool:
     return point.pp > 1
 
 
-def check_whole_batch(batch: int, point: Point, framework: str) -> None:
-    """Refuse a padded batch: a framework would train other sequences than were asked for."""
-    refuse_if(
-        batch % (point.dp * point.micro_batch),
-        "plan.dp",
-        f"times micro_batch = {point.micro_batch} must divide the batch of {batch} for {framework}",
-        point.dp,
-        "plan with search.pad_batch = false",
-    )
-
-
 def check_plain_experts(scenario: ScenarioValues, point: Point, framework: str) -> None:
     """Refuse experts that are reached otherwise than by plain all-to-alls, one by one."""
     spread = scenario.model.experts > 1 and point.ep > 1
-    refuse_if(
-        spread and scenario.dispatch != "all_to_all",
-        "workload.dispatch",
-        f"must be all_to_all for {framework}, which sends a token once per expert",
-        scenario.dispatch,
-        "leave it out",
-    )
-    refuse_if(
-        spread and scenario.expert_overlap,
-        "workload.expert_overlap",
-        f"must be false for {framework}, which runs one micro-batch at a time",
-        True,
-        "leave it out",
+    refuse_first(
+        (
+            spread and scenario.dispatch != "all_to_all",
+            "workload.dispatch",
+            f"must be all_to_all for {framework}, which sends a token once per expert",
+            scenario.dispatch,
+            "leave it out",
+        ),
+        (
+            spread and scenario.expert_overlap,
+            "workload.expert_overlap",
+            f"must be false for {framework}, which runs one micro-batch at a time",
+            True,
+            "leave it out",
+        ),
     )
 
 
@@ -210,18 +198,6 @@ def check_uniform(plan: Plan, framework: str) -> None:
     )
 
 
-def common_recomputation(plan: Plan, framework: str) -> str:
-    """Return what every stage recomputes; refused where stages differ."""
-    refuse_if(
-        len(set(plan.recompute)) > 1,
-        "plan.recompute",
-        f"must be the same in every stage for {framework}",
-        ", ".join(plan.recompute),
-        "pin search.recompute to one choice",
-    )
-    return plan.recompute[0]
-
-
 def agrees(point: Point, order: Sequence[str]) -> bool:
     """Return whether an order gives ranks the same coordinates, axes of degree 1 left out.
 
@@ -236,43 +212,73 @@ def agrees(point: Point, order: Sequence[str]) -> bool:
     ]
 
 
-def check_order(point: Point, orders: Sequence[Sequence[str]], framework: str) -> None:
-    """Refuse axis orders that a framework has no ranks for."""
-    accepted = " or ".join("-".join(order) for order in orders)
-    refuse_if(
-        not any(agrees(point, order) for order in orders),
-        "plan.order",
-        f"must be {accepted} for {framework}, apart from axes of degree 1",
-        "-".join(point.order),
-        "pin search.order to one of them",
-    )
-
-
-def check_launcher(
-    rank_mapping: HostMapping, point: Point, framework: str, *, even: bool = True
-) -> None:
-    """Refuse a rank mapping that a launcher without a rank file does not give.
+def launched(
+    scenario: ScenarioValues,
+    plan: Plan,
+    framework: str,
+    orders: Sequence[Sequence[str]],
+    *,
+    even: bool = True,
+) -> HostMapping:
+    """Return where the ranks of a plan run under a launcher that has no rank file.
 
     Parameters
     ----------
+    orders : sequence of sequences of str
+        Axis orders that the framework has ranks for.
     even : bool
         Whether hosts must carry as many ranks each.
+
+    Raises
+    ------
+    Refused
+        Where stages do not all do the same, the batch would be padded (a framework would train
+        other sequences than were asked for), or ranks lie otherwise.
     """
-    refuse_if(
-        not rank_mapping.in_order,
-        "plan.device_order",
-        f"must fill node after node for {framework}'s launcher",
-        point.device_order,
-        "export with --to slurm, whose rank file carries it, or pin search.seating to consecutive "
-        "and search.device_order to natural",
+    check_uniform(plan, framework)
+    point = plan.point
+    mapping = host_mapping(collapse(scenario.fabric), point)
+    refuse_first(
+        (
+            scenario.batch % (point.dp * point.micro_batch),
+            "plan.dp",
+            f"times micro_batch = {point.micro_batch} must divide the batch of {scenario.batch} "
+            f"for {framework}",
+            point.dp,
+            "plan with search.pad_batch = false",
+        ),
+        (
+            len(set(plan.recompute)) > 1,
+            "plan.recompute",
+            f"must be the same in every stage for {framework}",
+            ", ".join(plan.recompute),
+            "pin search.recompute to one choice",
+        ),
+        (
+            not any(agrees(point, order) for order in orders),
+            "plan.order",
+            f"must be {' or '.join('-'.join(order) for order in orders)} for {framework}, apart "
+            "from axes of degree 1",
+            "-".join(point.order),
+            "pin search.order to one of them",
+        ),
+        (
+            not mapping.in_order,
+            "plan.device_order",
+            f"must fill node after node for {framework}'s launcher",
+            point.device_order,
+            "export with --to slurm, whose rank file carries it, or pin search.seating to "
+            "consecutive and search.device_order to natural",
+        ),
+        (
+            even and not mapping.even,
+            "plan.devices_used",
+            f"must put as many ranks on every node for {framework}'s launcher",
+            ", ".join(map(str, sorted({int(n) for n in mapping.per_host}))),
+            "use whole nodes, or export with --to slurm",
+        ),
     )
-    refuse_if(
-        even and not rank_mapping.even,
-        "plan.devices_used",
-        f"must put as many ranks on every node for {framework}'s launcher",
-        ", ".join(map(str, sorted({int(n) for n in rank_mapping.per_host}))),
-        "use whole nodes, or export with --to slurm",
-    )
+    return mapping
 
 
 def array(name: str, words: Iterable[Sequence[str]]) -> str:

@@ -7,19 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nest_core.costs.price import Report
-from nest_core.interop.exporters import ExportRefused, export_plan
+from nest_core.interop.exporters import RELEASES, ExportRefused, export_plan
 from nest_core.scenario import Scenario
 from nest_studio.jobs.tasks.requests import announced
 
-__all__ = ["LABELS", "PlanExport", "plan_exports", "zipped"]
+__all__ = ["OFFERED", "PlanExport", "plan_exports", "zipped"]
 
-LABELS: Mapping[str, str] = {
-    "megatron": "Megatron-LM",
-    "nemo": "NeMo",
-    "torchtitan": "torchtitan",
-    "deepspeed": "DeepSpeed",
-    "slurm": "Slurm",
-}
+OFFERED = tuple(target for target in RELEASES if target != "astra-sim")
 """Targets that a page offers; ASTRA-sim's traces may be of a million nodes."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -33,7 +27,7 @@ class PlanExport:
     Parameters
     ----------
     target : str
-        One of `LABELS`.
+        One of `OFFERED`.
     files : mapping of str to str or bytes
         Contents by name; none where it is refused.
     refused : str
@@ -49,15 +43,15 @@ class PlanExport:
 
     @property
     def label(self) -> str:
-        """Return what people call the target."""
-        return LABELS[self.target]
+        """Return the program and its release."""
+        return RELEASES[self.target]
 
 
 @announced("writing it for every framework")
 def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
-    """Return a scenario's plan for every target of `LABELS`, in their order."""
+    """Return a scenario's plan for every target of `OFFERED`, in their order."""
     values, exports = scenario.values, []
-    for target in LABELS:
+    for target in OFFERED:
         try:
             bundle = export_plan(target, values, best)
         except ExportRefused as error:

@@ -1,6 +1,6 @@
 """The search engine of hetu-galvatron 2.4.0 on Llama 2 7B, timed; its environment runs this file.
 
-``PYTHON benchmarks/galvatron_engine.py NODES BATCH MEMORY_GIB FOLDER [--fine]`` prints one line of
+``PYTHON galvatron_engine.py NODES BATCH MEMORY_GIB FOLDER [--fine]`` prints one line of
 JSON: seconds of the clock and of the processor, plans, and sequences per second. The profiles
 are those that the package ships (Llama 2 7B at 2,048 tokens, two nodes of eight GPUs), so no GPU is
 needed. Two things stand in its way, and are mended in FOLDER: it reads memory by the length of the

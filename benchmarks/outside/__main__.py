@@ -1,0 +1,69 @@
+"""Run the tools, print the table, write ``docs/outside.md``: ``make outside ARGS="torchtitan"``.
+
+With names of tools only these run, and only the table is printed.
+"""
+
+import argparse
+import datetime
+import importlib
+import platform
+import time
+
+from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
+
+TOOLS = ("torchtitan", "pipelining", "galvatron")
+"""Modules of this package, in the order of the table."""
+
+HEAD = """# Tools of other people
+
+What `make outside` saw on {date} ({system}, Python {python}; {minutes:.0f} minutes, {gib:.1f} GiB
+below `build/outside`). Every tool runs in a virtual environment of its own, one after another,
+without an accelerator; `benchmarks/outside` has a module for each. Drawn plans are the first 60 of
+a seeded sequence that we export; those that we refuse before are counted, and why is said in
+[Export](export.md).
+
+"""
+
+
+def table(rows: list[Row]) -> str:
+    """Return rows in Markdown."""
+    lines = ["| tool | version | what | tried | accepted | |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        counts = ["–" if n is None else f"{n:,}" for n in (row.tried, row.accepted)]
+        remark = row.remark.replace("|", "\\|")
+        lines.append(
+            f"| {row.tool} | {row.version} | {row.what} | {counts[0]} | {counts[1]} | {remark} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tools", nargs="*", help=", ".join(TOOLS))
+    asked = parser.parse_args()
+    began, rows = time.monotonic(), []
+    for name in asked.tools or TOOLS:
+        module = importlib.import_module(f"benchmarks.outside.{name}")
+        start = time.monotonic()
+        try:
+            rows += module.rows()
+        except Missing as error:
+            rows.append(module.TOOL.row("not to be had here", None, None, str(error)))
+        print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
+    text = table(rows)
+    print(text)
+    if not asked.tools:
+        size = sum(path.lstat().st_size for path in BUILD.rglob("*") if path.is_file())
+        head = HEAD.format(
+            date=datetime.date.today().isoformat(),
+            system=f"{platform.system()} {platform.machine()}",
+            python=platform.python_version(),
+            minutes=(time.monotonic() - began) / 60,
+            gib=size / 2**30,
+        )
+        (ROOT / "docs" / "outside.md").write_text(head + text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""torchtitan's own reading of our exports: configuration, dimensions, pipeline, CUDA graphs."""
+
+from benchmarks.outside.plans import export_rows
+from benchmarks.outside.tool import Row, Tool
+
+TOOL = Tool("torchtitan", "0.3.0", ("torchtitan==0.3.0",), alone=("triton==3.7.0",), torch=True)
+MODELS = ("llama3-8b", "qwen3-30b-a3b", "qwen3-8b", "deepseek-v3", "llama3-70b", "gpt-oss-120b")
+PINS = (
+    "search.zero=[0, 2, 3]",
+    'search.recompute=["none", "full"]',
+    'search.order=[["tp", "cp", "dp", "pp"]]',
+)
+
+
+def rows() -> list[Row]:
+    """Return how many exports are read as the plan that was meant."""
+    return export_rows(TOOL, "torchtitan", "torchtitan_plans.py", MODELS, PINS)
