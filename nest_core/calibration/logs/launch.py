@@ -53,7 +53,7 @@ _LISTS = ("recompute_modules",)
 _COUNTS = {"nodes": "nnodes", "per_node": "nproc_per_node", "devices": "world_size"}
 _GROUPED = {"model.name": "model.name", "activation_checkpoint.mode": "recompute_granularity"}
 """Names that say nothing without their group."""
-_MODEL = ("model", "model.name", "model_recipe_name", "module")
+_MODEL = ("model", "model.name", "model_recipe_name", "model_name_or_path", "module")
 
 
 def launch_text(option: str) -> str:
@@ -91,7 +91,9 @@ def settings_in(text: str) -> dict[str, str]:
         counts = asdict(read_launch(text))
         settings |= {_COUNTS[name]: str(count) for name, count in counts.items() if count}
     model = " ".join(
-        settings[name] for name in (*_MODEL, "flavor", "model_size") if name in settings
+        settings[name].rpartition("/")[2]
+        for name in (*_MODEL, "flavor", "model_size", "config")
+        if name in settings
     )
     return {name: value for name, value in settings.items() if name not in _MODEL} | (
         {"model": model} if model else {}

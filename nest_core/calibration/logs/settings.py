@@ -4,6 +4,7 @@ Frameworks call the same thing by few names; `NAMES` holds them for every column
 launch command or a configuration file said them. What takes more than a name is a function below.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +15,7 @@ from nest_core.workload import Model, by_method, load_model, spelled
 __all__ = ["NAMES", "columns_of", "model_columns", "preset_of", "sizes_of", "whole_number"]
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "gpus": ("world_size",),
+    "gpus": ("world_size", "num_processes"),
     "tp": (
         "tensor_model_parallel_size",
         "tensor_parallel_degree",
@@ -50,11 +51,15 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "micro_batch": (
         "micro_batch_size",
         "train_micro_batch_size_per_gpu",
+        "per_device_train_batch_size",
         "pipeline_parallel_microbatch_size",
         "microbs",
     ),
     "global_batch_seqs": ("global_batch_size", "train_batch_size"),
-    "seq_len": ("seq_length", "seq_len", "max_sequence_length", "encoder_seq_length"),
+    "seq_len": (
+        *("seq_length", "seq_len", "max_sequence_length", "encoder_seq_length"),
+        *("sequence_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len"),
+    ),
     "layers": ("num_layers", "n_layers", "num_hidden_layers"),
     "hidden": ("hidden_size", "dim"),
     "heads": ("num_attention_heads", "n_heads"),
@@ -64,7 +69,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """By column: names of settings that are whole numbers, the surest first."""
 
-NODES = ("nnodes", "num_nodes", "dgxnnodes")
+NODES = ("nnodes", "num_nodes", "dgxnnodes", "num_machines")
 PER_NODE = ("nproc_per_node", "gpus_per_node", "num_gpus_per_node", "dgxngpu", "ngpu")
 """Of launchers; their product is how many devices there are."""
 
@@ -82,6 +87,9 @@ FLAGS: Mapping[str, tuple[str, str]] = {
 
 SCHEDULES = (("interleaved", "interleaved 1f1b"), ("1f1b", "1f1b"), ("zb", "schedule=zb"))
 """torchtitan's names of schedules, by what they hold, and the words of column ``notes``."""
+
+CHECKPOINTING = ("gradient_checkpointing", "fsdp_activation_checkpointing")
+"""Of accelerate and transformers: whole layers are recomputed."""
 
 UNSAID = frozenset({"", "none", "null", "auto", "-1"})
 
@@ -108,7 +116,8 @@ def columns_of(settings: Mapping[str, str], *, is_complete: bool = False) -> dic
     }
     columns |= _devices(settings, columns) | _sizes(settings) | _stages(settings, columns)
     columns |= (
-        _local_batch(settings, columns)
+        _batches(settings, columns)
+        | columns
         | _sharding(settings)
         | _precision(settings)
         | _recomputation(settings, {"recompute": "none"} if is_complete else {})
@@ -159,43 +168,40 @@ def _first(settings: Mapping[str, str], names: tuple[str, ...]) -> int | None:
 
 
 def _devices(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
-    added: dict[str, str] = {}
     nodes, per_node = _first(settings, NODES), _first(settings, PER_NODE)
-    if "gpus" not in columns and per_node is not None:
-        added["gpus"] = str((nodes or 1) * per_node)
     replicas = whole_number(settings, "data_parallel_replicate_degree") or 1
     shards = whole_number(settings, "data_parallel_shard_degree")
-    if "dp" not in columns and shards is not None:
-        added["dp"] = str(replicas * shards)
-    return added
+    added = {"gpus": (nodes or 1) * per_node if per_node else 0, "dp": replicas * (shards or 0)}
+    return {name: str(count) for name, count in added.items() if count and name not in columns}
 
 
-def _local_batch(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Return torchtitan's: a replica's sequences, fed at once where no pipeline divides them."""
+def _batches(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return micro-batch and batch where they are stated of a replica: by torchtitan, whose
+    sequences are fed at once where no pipeline divides them, or beside accumulation steps.
+    """
     local = whole_number(settings, "local_batch_size")
-    if local is None:
-        return {}
     parts = whole_number(settings, "microbatches") or int(columns.get("pp", "1") == "1")
-    added = {"micro_batch": str(local // parts)} if parts else {}
-    if "dp" in columns and "global_batch_seqs" not in columns:
-        added["global_batch_seqs"] = str(local * int(columns["dp"]))
-    return added
+    added = {"micro_batch": str(local // parts)} if local and parts else {}
+    accumulated = whole_number(settings, "gradient_accumulation_steps") or int(
+        "per_device_train_batch_size" in settings
+    )
+    shared = math.prod(int(columns.get(axis, "1")) for axis in ("tp", "pp", "cp"))
+    replicas = int(columns.get("dp", 0)) or int(columns.get("gpus", 0)) // shared
+    batch = (local or int(columns.get("micro_batch", 0)) * accumulated) * replicas
+    return added | ({"global_batch_seqs": str(batch)} if batch else {})
 
 
 def _sizes(settings: Mapping[str, str]) -> dict[str, str]:
     """Return widths that depend on what kind of block it is."""
-    columns: dict[str, str] = {}
     experts = whole_number(settings, "num_experts") or whole_number(settings, "num_moe_experts")
     ffn = ("moe_ffn_hidden_size", "ffn_hidden_size") if experts else ("ffn_hidden_size",)
-    if width := _first(settings, (*ffn, "intermediate_size")):
-        columns["ffn_hidden"] = str(width)
-    grouped = yes(settings.get("group_query_attention", "true"))
     groups = _first(settings, ("num_query_groups", "n_kv_heads", "num_key_value_heads"))
-    if groups and grouped:
-        columns["kv_heads"] = str(groups)
-    if "swiglu" in settings:
-        columns["gated_mlp"] = str(int(yes(settings["swiglu"])))
-    return columns
+    sizes = {
+        "ffn_hidden": _first(settings, (*ffn, "intermediate_size")),
+        "kv_heads": groups if yes(settings.get("group_query_attention", "true")) else None,
+        "gated_mlp": int(yes(settings["swiglu"])) if "swiglu" in settings else None,
+    }
+    return {column: str(size) for column, size in sizes.items() if size is not None}
 
 
 def _stages(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
@@ -218,6 +224,10 @@ def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
         return {"dist_opt_or_zero": f"zero{stage}" if stage in ("1", "2", "3") else "none"}
     if yes(settings.get("use_megatron_fsdp", "")) or yes(settings.get("use_torch_fsdp2", "")):
         return {"dist_opt_or_zero": "megatron_fsdp"}
+    names = ("fsdp_sharding_strategy", "fsdp_reshard_after_forward", "fsdp")
+    if strategy := " ".join(settings.get(name, "") for name in names).strip().lower():
+        in_part = "2" if re.search("grad_op|zero2|false", strategy) else "3"
+        return {"dist_opt_or_zero": "none" if "no_shard" in strategy else f"fsdp(zero{in_part})"}
     if "use_distributed_optimizer" in settings:
         distributed = yes(settings["use_distributed_optimizer"])
         return {"dist_opt_or_zero": "distributed_optimizer" if distributed else "none"}
@@ -229,6 +239,7 @@ def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _precision(settings: Mapping[str, str]) -> dict[str, str]:
     """Return what products are computed in; empty where nothing is said of it."""
+    settings = {settings.get("mixed_precision", "").lower(): "true", **settings}
     fp8 = settings.get("fp8", settings.get("fp8_format", ""))
     if settings.get("fp4", settings.get("fp4_format", "")).lower() not in (*UNSAID, "false"):
         return {"precision": "nvfp4"}
@@ -256,6 +267,8 @@ def _precision(settings: Mapping[str, str]) -> dict[str, str]:
 def _recomputation(settings: Mapping[str, str], unsaid: dict[str, str]) -> dict[str, str]:
     granularity = settings.get("recompute_granularity", "").lower()
     if "recompute_granularity" not in settings:
+        if any(yes(settings.get(name, "")) for name in CHECKPOINTING):
+            return {"recompute": "full"}
         selective = yes(settings.get("recompute_activations", ""))
         return {"recompute": "selective"} if selective else unsaid
     if granularity == "full":
@@ -326,19 +339,18 @@ UNGATED = ("gpt", "bert", "bloom", "mpt", "nemotron")
 
 
 def preset_of(name: str) -> str:
-    """Return a preset's name; empty if none has these letters and digits.
+    """Return a preset's name; empty if none has the letters and digits of these words or the last.
 
     Examples
     --------
-    >>> preset_of("llama3 8B"), preset_of("llama31_405b"), preset_of("gpt3"), preset_of("mine")
+    >>> preset_of("llama3 8B"), preset_of("llama3 llama31_405b"), preset_of("gpt3"), preset_of("x")
     ('llama3-8b', 'llama3.1-405b', 'gpt3-175b', '')
     """
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    plain = ALIASES.get(plain, plain)
+    plain = [re.sub(r"[^a-z0-9]", "", word.lower()) for word in (name, *name.split()[-1:])]
     spelled_alike = (
         preset
         for preset in preset_names("models")
-        if plain in (preset, re.sub(r"[^a-z0-9]", "", preset))
+        if {ALIASES.get(word, word) for word in plain} & {preset, re.sub(r"[^a-z0-9]", "", preset)}
     )
     return next(spelled_alike, "")
 

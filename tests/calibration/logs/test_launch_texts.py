@@ -37,6 +37,48 @@ def test_every_form_says_the_same(form):
     assert wanted.items() <= columns.items()
 
 
+FSDP = {
+    "accelerate": "accelerate launch --num_machines 4 --num_processes 32 --mixed_precision bf16 "
+    "--fsdp_sharding_strategy FULL_SHARD --fsdp_activation_checkpointing true train.py "
+    "--model_name_or_path meta-llama/Llama-3.1-8B --per_device_train_batch_size 2 "
+    "--gradient_accumulation_steps 2 --max_seq_length 4096",
+    "transformers": "torchrun --nnodes 4 --nproc-per-node 8 train.py --bf16 "
+    '--fsdp "full_shard auto_wrap" --gradient_checkpointing --model_name_or_path Llama-3.1-8B '
+    "--per_device_train_batch_size 2 --gradient_accumulation_steps 2 --max_seq_length 4096",
+    "YAML": "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n"
+    "  fsdp_reshard_after_forward: true\n  fsdp_activation_checkpointing: true\n"
+    "mixed_precision: bf16\nnum_machines: 4\nnum_processes: 32\nmax_seq_length: 4096\n"
+    "per_device_train_batch_size: 2\ngradient_accumulation_steps: 2\nmodel: llama3.1-8b\n",
+    "torchtitan": "torchrun --nnodes 4 --nproc_per_node 8 -m torchtitan.train --module llama3 "
+    "--config llama3_1_8b --training.local_batch_size 4 --training.seq_len 4096 "
+    "--parallelism.data_parallel_shard_degree 32 --training.mixed_precision_param bfloat16 "
+    "--activation_checkpoint.mode full",
+    "TOML": 'nnodes = 4\ngpus_per_node = 8\n[model]\nname = "llama3.1"\nflavor = "8B"\n'
+    '[training]\nlocal_batch_size = 4\nseq_len = 4096\n[activation_checkpoint]\nmode = "full"\n'
+    "[parallelism]\ndata_parallel_shard_degree = 32\n",
+}
+
+
+@pytest.mark.parametrize("form", FSDP)
+def test_commands_of_fsdp(form):
+    """A failure: of what accelerate, transformers and torchtitan take, degrees alone were read."""
+    settings = settings_in(FSDP[form])
+    columns = columns_of(settings)
+    assert preset_of(settings["model"]) == "llama3.1-8b"
+    wanted = {"gpus": "32", "global_batch_seqs": "128", "seq_len": "4096", "recompute": "full"}
+    assert wanted.items() <= columns.items()
+    assert "zero3" in columns["dist_opt_or_zero"]
+    assert columns["micro_batch"] == ("4" if form in ("torchtitan", "TOML") else "2")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sharded"),
+    [("SHARD_GRAD_OP", "zero2"), ("NO_SHARD", "none"), ("HYBRID_SHARD", "zero3")],
+)
+def test_strategies_of_fsdp_are_zero_stages(strategy, sharded):
+    assert sharded in columns_of({"fsdp_sharding_strategy": strategy})["dist_opt_or_zero"]
+
+
 def test_json_of_deepspeed_keeps_its_groups():
     document = {
         "train_batch_size": 64,
