@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from statistics import median
 from typing import Any
 
@@ -54,12 +55,11 @@ class MllogReader(LogReader):
         self.lines = {_TOKEN: (rf"{_TOKEN}\s*(\{{.*)", self._line)}
 
     def _line(self, match: re.Match[str]) -> None:
-        try:
-            event, _ = _DECODER.raw_decode(match[1])
-        except (ValueError, RecursionError):
-            return
-        if isinstance(event, dict) and isinstance(event.get("key"), str):
-            self._event(event["key"], event.get("value"), event)
+        for text in match[1].split(_TOKEN):  # ranks may join their lines
+            with suppress(ValueError, RecursionError):
+                event, _ = _DECODER.raw_decode(text.lstrip())
+                if isinstance(event, dict) and isinstance(event.get("key"), str):
+                    self._event(event["key"], event.get("value"), event)
 
     def end(self) -> None:
         """Take for steps what the printed events tell best."""

@@ -195,6 +195,12 @@ def test_what_spans_an_evaluation_is_the_first_of_a_block():
     assert [step for step in steps if step.seconds > 10] == first[1:]
 
 
+def test_two_events_that_ranks_joined_in_a_line_are_two(read):
+    lines = mllog()
+    joined = ["".join(lines[at : at + 2]) for at in range(0, len(lines), 2)]
+    assert read(joined, SHELL) == read(lines, SHELL)
+
+
 def test_samples_in_place_of_steps_are_told_apart(read):
     by_step, by_sample = (read(mllog(samples=samples), SHELL) for samples in (False, True))
     assert by_step.outcome.seconds == pytest.approx(by_sample.outcome.seconds)
