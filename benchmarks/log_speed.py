@@ -3,8 +3,8 @@
 ``python benchmarks/log_speed.py --build before=../main now=. [--megabytes 100] [--repeat 3]``
 writes a log of every kind of line into a temporary folder and reads it with every build in turn,
 each time in a process of its own. Printed in Markdown: MB (10^6 bytes) for each second of the
-processor, best of the repeats, the
-most memory of the process above what it held once the reader was imported, and the answer.
+processor, best of the repeats, the most memory of the process above what it held once the reader
+was imported, and the answer.
 """
 
 import argparse

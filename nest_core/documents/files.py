@@ -67,10 +67,10 @@ def read_text(path: Path) -> str:
     return decoded(content, str(path))
 
 
-def log_blocks(path: Path) -> Iterator[str]:
+def log_blocks(path: Path) -> Iterator[bytes]:
     """Yield a log that a person named as pieces of whole lines, of about 1 MiB each.
 
-    What is no UTF-8 is replaced: output of many processes breaks characters. What overwrites its
+    They may hold what is no UTF-8: output of many processes breaks characters. What overwrites its
     own line (a progress bar) is several lines, and a line that the end of the file cuts off is
     left out; one of more than a piece comes in parts.
 
@@ -103,19 +103,19 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
         raise InputError(name, "must be a file's path", str(error), "check the path") from error
 
 
-def content_blocks(content: bytes, name: str) -> Iterator[str]:
+def content_blocks(content: bytes, name: str) -> Iterator[bytes]:
     """Yield the lines of a log's content, as `log_blocks` has those of a file; same errors."""
     _check_log(content[:4096], len(content), name)
     yield from _blocks_of(io.BytesIO(content))
 
 
-def _blocks_of(file: io.BufferedIOBase) -> Iterator[str]:
+def _blocks_of(file: io.BufferedIOBase) -> Iterator[bytes]:
     rest = b""
     while block := file.read(_BLOCK_BYTES):
         lines, end, rest = (rest + block.replace(b"\r", b"\n")).rpartition(b"\n")
         if not end and len(rest) >= _BLOCK_BYTES:  # no end of a line is in sight
             lines, rest = rest, b""
-        yield lines.decode("utf-8", "replace")
+        yield lines
 
 
 def _check_log(start: bytes, size: int, name: str) -> None:

@@ -107,6 +107,8 @@ def _after_warm_up(block: Sequence[PrintedStep]) -> list[PrintedStep]:
     return [step for step in block[1:] if step.number - first >= max(usual, WARM_UP)]
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
 MAX_STEPS = 50_000
 """More would fill the memory and move no median."""
 
@@ -155,14 +157,21 @@ class LogReader:
         self.runs: list[Mapping[str, str]] = []
         self._block, self._last = 0, -1
 
-    def read(self, block: str) -> None:
-        """Take what the lines of a block say, in their order."""
+    def read(self, block: bytes) -> None:
+        """Take what the lines of a block say, in their order; colours and broken characters are
+        no part of them.
+        """
         is_full = len(self.steps) >= MAX_STEPS
+        wanted = [
+            line
+            for text, line in self.lines.items()
+            if text.encode() in block and not (is_full and text == self.step_text)
+        ]
+        text = _COLOUR.sub("", block.decode("utf-8", "replace")) if wanted else ""
         matches = [
             (match.end(), take, match)
-            for text, (pattern, take) in self.lines.items()
-            if text in block and not (is_full and text == self.step_text)
-            for match in re.finditer(pattern, block, re.MULTILINE)
+            for pattern, take in wanted
+            for match in re.finditer(pattern, text, re.MULTILINE)
         ]
         for _, take, match in sorted(matches, key=itemgetter(0)):
             take(match)

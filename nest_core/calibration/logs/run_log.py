@@ -6,7 +6,6 @@ does not say comes from the launch command, then from what a person gives (`RunF
 them say differently is refused.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,8 +25,6 @@ from nest_core.documents import GB, InputError, log_blocks, require
 from nest_core.fabric import Fabric
 
 __all__ = ["Printed", "RunFacts", "read_blocks", "read_command", "read_run_log"]
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 READERS: tuple[type[LogReader], ...] = (
     MllogReader,
@@ -162,12 +159,12 @@ def read_command(command: str, given: RunFacts) -> Printed:
     return _printed(cells, report, name, given, stated)
 
 
-def read_blocks(blocks: Iterable[str], name: str, given: RunFacts) -> Printed:
+def read_blocks(blocks: Iterable[bytes], name: str, given: RunFacts) -> Printed:
     """Return the run that a log is of, as `read_run_log` reads a file.
 
     Parameters
     ----------
-    blocks : iterable of str
+    blocks : iterable of bytes
         Pieces of whole lines.
     name : str
         What messages call the log.
@@ -175,9 +172,8 @@ def read_blocks(blocks: Iterable[str], name: str, given: RunFacts) -> Printed:
     """
     readers = [reader() for reader in READERS]
     for block in blocks:
-        text = _COLOUR.sub("", block) if "\x1b" in block else block
         for reader in readers:
-            reader.read(text)
+            reader.read(block)
     for reader in readers:
         reader.end()
     report = _printer(readers, name)

@@ -184,7 +184,7 @@ def test_evaluations_between_steps_of_mlperf_move_nothing(read):
 
 def test_what_spans_an_evaluation_is_the_first_of_a_block():
     reader = MllogReader()
-    reader.read(text(mllog([30.0, *[STEADY_S] * 18], evaluations=(5, 9, 13))))
+    reader.read(text(mllog([30.0, *[STEADY_S] * 18], evaluations=(5, 9, 13))).encode())
     reader.end()
     steps = reader.steps
     first = [
@@ -289,7 +289,12 @@ def test_what_is_given_of_the_machine_goes_into_the_row(read):
 def test_lines_of_a_log_whatever_is_in_it(tmp_path, content, lines):
     path = tmp_path / "run.log"
     path.write_bytes(content)
-    assert [line for block in log_blocks(path) for line in block.splitlines() if line] == lines
+    assert [
+        line
+        for block in log_blocks(path)
+        for line in block.decode(errors="replace").split("\n")
+        if line
+    ] == lines
 
 
 def test_shuffled_ranks_give_the_fullest_device(read):
