@@ -40,7 +40,7 @@ def drawn_scenario(model: str) -> ScenarioValues:
             f'workload.model="{model}"',
             'fabric="h100-spine-leaf-64"',
             "workload.global_batch_sequences=512",
-            "workload.sequence_length_tokens=4096",
+            "workload.sequence_length_tokens=2048",
         ],
     )
 

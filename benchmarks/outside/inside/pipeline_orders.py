@@ -63,7 +63,7 @@ def orders(case: dict[str, Any]) -> list[list[Pass]]:
     schedule = kind(stages, m)
     return [
         [
-            (str(action.computation_type), action.stage_index, action.microbatch_index)
+            (action.computation_type.value, action.stage_index, action.microbatch_index)
             for action in schedule.pipeline_order[rank]
             if action is not None
         ]

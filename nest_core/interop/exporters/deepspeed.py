@@ -126,7 +126,8 @@ def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
         "preset_model": _PRESETS.get(scenario.model.family),
     }
     return {
-        "train_batch_size": scenario.batch,
+        # AutoTP resolves it with all ranks, though tensor-parallel ones share their sequences.
+        **fields_where(point.tp == 1, train_batch_size=scenario.batch),
         "train_micro_batch_size_per_gpu": point.micro_batch,
         "gradient_accumulation_steps": point.micro_batches(scenario.batch),
         "gradient_clipping": 1.0,
