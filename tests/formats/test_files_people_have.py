@@ -1,6 +1,7 @@
 """Files of clusters that people have: what each says, read by hand, and what is wrong with it.
 
-The files of `../shared/inputs` and three others of each kind; skipped where they are absent.
+The files of `../shared/inputs`, the small ones in `tests/data/inputs`, and three others of each
+kind; skipped where they are absent.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from nest_core.fabric import Fabric, build_fabric
 from nest_core.interop.formats import Assumed, read_fabric
 from nest_core.network import collapse
 
-INPUTS = Path(__file__).parents[3] / "shared" / "inputs"
+TESTS = Path(__file__).parents[1]
+FOLDERS = (TESTS / "data" / "inputs", TESTS.parents[1] / "shared" / "inputs")
 
 
 def shared(name: str) -> str:
-    if not (INPUTS / name).is_file():
+    path = next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
+    if path is None:
         pytest.skip("the files of others are not beside the repository (../shared/inputs)")
-    return (INPUTS / name).read_text()
+    return path.read_text()
 
 
 def read(text: str, name: str, **assumed: float) -> tuple[Fabric, str]:

@@ -6,6 +6,7 @@ import json
 import tomllib
 
 import pytest
+from ibnet_sample import ibnetdiscover_text
 
 from nest_core.documents.presets import preset_path
 from nest_core.fabric import Hierarchical
@@ -68,6 +69,36 @@ def test_what_a_command_assumes_of_a_foreign_file_stands_on_standard_error(conf,
     assert run(["levels", str(conf), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["devices"] == 64
     assert any("8 devices per node" in record.getMessage() for record in caplog.records)
+
+
+SCENARIO = (
+    'schema = 1\nname = "x"\nfabric = "subnet.txt"\naccelerator = "h100-80gb"\n[workload]\n'
+    'model = "gpt3-125m"\nsequence_length_tokens = 2048\nglobal_batch_sequences = 16\n'
+    'precision = "bf16"\n'
+)
+PLAN = ["--plan", "dp=4,micro_batch=1"]
+COMMANDS = [
+    ["levels", "subnet.txt"], ["bill", "subnet.txt"], ["bom", "subnet.txt"],
+    ["cables", "subnet.txt"], ["convert", "subnet.txt", "x.toml"], ["inspect", "subnet.txt"],
+    ["collective", "subnet.txt", "--op", "all-reduce", "--bytes", "1e6", "--size", "4"],
+    ["price", "x.scenario.toml", *PLAN], ["memory", "x.scenario.toml", *PLAN],
+    ["accept", "subnet.txt", "--accelerator", "h100-80gb"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[words[0] for words in COMMANDS])
+def test_every_command_says_once_what_its_reader_left_out(
+    command, tmp_path, capsys, caplog, monkeypatch
+):
+    """A server of files in a subnet: its devices were priced, and no command said so."""
+    monkeypatch.chdir(tmp_path)
+    subnet = ibnetdiscover_text(3, rails=2, hosts_per_unit=4, spines=1, sharp=False)
+    (tmp_path / "subnet.txt").write_text(subnet.replace("a01-p1-dgx-003-c01", "nas1"))
+    (tmp_path / "x.scenario.toml").write_text(SCENARIO)
+    assert run([*command, "--json"]) == 0
+    said = capsys.readouterr().out + " ".join(record.getMessage() for record in caplog.records)
+    assert said.count("nas1") == 1
+    assert said.count("1 host left out") == 1
 
 
 BAD = [

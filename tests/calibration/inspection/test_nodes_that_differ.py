@@ -1,6 +1,6 @@
 """Nodes whose devices are not joined alike, boards without NVSwitch, racks that NVLink spans.
 
-The files of `../shared/inputs`, read by hand, and others of each kind.
+The files of `../shared/inputs` (`tests/data/inputs`), read by hand, and others of each kind.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from nest_core.documents import InputError
 from nest_core.network import collapse
 from nest_core.scenario import Scenario
 
-INPUTS = Path(__file__).parents[4] / "shared" / "inputs"
+TESTS = Path(__file__).parents[2]
+FOLDERS = (TESTS / "data" / "inputs", TESTS.parents[1] / "shared" / "inputs")
 
 
 def shared(name: str) -> tuple[str, str]:
-    if not (INPUTS / name).is_file():
+    path = next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
+    if path is None:
         pytest.skip("the files of others are not beside the repository (../shared/inputs)")
-    return name, (INPUTS / name).read_text()
+    return name, path.read_text()
 
 
 def inside(result: Inspected) -> list[tuple[int, float]]:
