@@ -15,7 +15,7 @@ from nest_core.calibration.collectives.nccl_log import NcclRun
 from nest_core.calibration.inspection.cluster import Cluster, cluster_of, nvlink_domain
 from nest_core.calibration.inspection.logs import Logs, read_logs
 from nest_core.calibration.logs.launch import FIELD, Launch, read_launch
-from nest_core.calibration.training.machines import Machine, machine_of
+from nest_core.calibration.training.machines import MACHINES, Machine, machine_of
 from nest_core.costs.software import software_of
 from nest_core.documents import (
     InputError,
@@ -32,6 +32,7 @@ from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import OPS, Accelerator, default_stack, load_accelerator
 from nest_core.interop.formats import Assumed
+from nest_core.interop.formats.nvidia_topo import MAX_NVLINKS
 from nest_core.interop.formats.values import listed, short_name
 from nest_core.network import collapse
 from nest_core.network.collective import KINDS, bus_factor, collective, member_groups
@@ -100,14 +101,19 @@ def compare(run: NcclRun, fabric: Fabric, per_node: int, device: Accelerator) ->
 
 
 def nvlinks(machine: Machine) -> int:
-    """Return NVLinks of a device, of 50 GB/s each way in the Blackwell generation, before of 25.
+    """Return NVLinks of a device that an NVSwitch joins to others of its node.
 
     Examples
     --------
     >>> [nvlinks(machine_of(name)) for name in ("V100", "A100", "A800", "H100", "GB200")]
     [6, 12, 8, 18, 18]
     """
-    return round(gigabytes(machine.intra_Bps) / (50 if "B" in machine.name else 25))
+    return round(gigabytes(machine.intra_Bps) / link_GBps(machine.name))
+
+
+def link_GBps(name: str) -> float:
+    """Return the rate of one NVLink, one way: 50 GB/s in the Blackwell generation, before 25."""
+    return 50.0 if re.search(r"\bG?B\d", name) else 25.0
 
 
 NVL72_HOST = 4
@@ -122,7 +128,7 @@ MAX_SEQUENCES = 1_000_000
 _NAMELESS = re.compile(r"localhost|h-[0-9a-f]+$")
 """Short names of hosts that are called alike, or by a GUID."""
 _MEMORY = re.compile(r"(\d+) ?GB", re.I)
-_OTHER_BOARD = re.compile(r"\b(?:PCIe|NVL)\b", re.I)
+_BOARD = re.compile(r"\b(?:PCIe|NVL)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +176,7 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
     device = load_accelerator(preset)
     per_node = _per_node(logs, command, machine, assumed)
     nodes = _nodes(logs, command, per_node, assumed)
-    name = accelerator or next((log.accelerator for log in logs.nccl), preset)
-    rates = _rates(logs, machine, device, name, per_node, nodes, assumed)
+    rates = _rates(logs, machine, device, per_node, nodes, assumed)
     in_rack = machine.name.startswith("GB")
     domain = nvlink_domain(logs, rates, assumed) if in_rack else 1
     cluster = cluster_of(logs, rates, nodes, domain, assumed)
@@ -222,23 +227,41 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
         )
         why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
         assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
-    machine = machine_of(name)
+    preset = name if name in preset_names("accelerators") else _preset_of(name)
     require(
-        re.search(rf"\b{re.escape(machine.name)}", name, re.I),
-        "accelerator",
-        "must have a preset",
-        name,
-        "name the nearest one with --accelerator",
+        preset, "accelerator", "must have a preset", name, "name the nearest one with --accelerator"
     )
-    if name in preset_names("accelerators"):
-        return machine, name
-    memory = _MEMORY.search(name)
-    exact = f"{machine.name.lower()}-{memory[1]}gb" if memory else ""
-    preset = exact if exact in preset_names("accelerators") else machine.preset
-    other = memory and int(memory[1]) != round(to_gib(load_accelerator(preset).memory_bytes))
-    if other or _OTHER_BOARD.search(name):
+    device, memory = load_accelerator(preset), _MEMORY.search(name)
+    if memory and name != preset and int(memory[1]) != round(to_gib(device.memory_bytes)):
         assumed.append(f"{name} is priced as the preset {preset}: there is none of its own.")
-    return machine, preset
+    built = Machine(
+        _MEMORY.sub("", device.name).strip(),
+        preset,
+        min(device.scale_up_devices or 8, 8),
+        device.scale_up_Bps,
+        machine_of("H100").inter_Bps,
+    )
+    usual = (machine for _, machine in MACHINES if machine.preset == preset)
+    return next((machine for machine in usual if nvlinks(machine) == nvlinks(built)), built), preset
+
+
+def _preset_of(name: str) -> str:
+    """Return the preset that has most words of a driver's name, its memory or else the most.
+
+    Examples
+    --------
+    >>> [_preset_of(name) for name in ("NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe", "V100", "X1")]
+    ['a100-40gb', 'h100-pcie-80gb', 'v100-32gb', '']
+    """
+    tokens = {*re.findall(r"[a-z0-9]+", name.lower())}
+    fits = [
+        (len(words), f"{memory}gb" in tokens, int(memory), preset)
+        for preset in preset_names("accelerators")
+        for words in [{*re.sub(r"-\d+gb", "", preset).split("-")}]
+        for memory in [*re.findall(r"-(\d+)gb", preset), "0"][:1]
+        if words <= tokens
+    ]
+    return max(fits, default=(0, False, 0, ""))[3]
 
 
 def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str]) -> int:
@@ -296,7 +319,6 @@ def _rates(
     logs: Logs,
     machine: Machine,
     device: Accelerator,
-    name: str,
     per_node: int,
     nodes: int,
     assumed: list[str],
@@ -305,7 +327,7 @@ def _rates(
     between = gigabytes(machine.inter_Bps)
     nics = logs.topo.node.nics if logs.topo else 0
     rates = replace(
-        _inside(logs, machine, device, name, assumed, per_node),
+        _inside(logs, machine, device, assumed, per_node),
         link_bandwidth_GBps=between * min(1.0, nics / per_node) if nics else between,
     )
     if not logs.subnet and nodes != 1:
@@ -329,7 +351,6 @@ def _inside(
     logs: Logs,
     machine: Machine,
     device: Accelerator,
-    name: str,
     assumed: list[str],
     per_node: int,
 ) -> Assumed:
@@ -337,21 +358,21 @@ def _inside(
     usual = gigabytes(machine.intra_Bps)
     host = gigabytes(device.host_Bps) or gigabytes(machine.inter_Bps)
     rates = replace(Assumed(), devices_per_node=per_node, intra_bandwidth_GBps=host)
-    topo = logs.topo
+    topo, is_board = logs.topo, bool(_BOARD.search(machine.name))
     if topo is None or not any(topo.node.links):
         why = f"{topo.name} shows no NVLink, as topo -mp never does" if topo else "no log states it"
-        rate = host if _OTHER_BOARD.search(name) else usual
         assumed.append(
-            f"The rate inside a node is {rate:g} GB/s per device"
+            f"The rate inside a node is {usual:g} GB/s per device"
             + (
-                f": {why}, taken from the usual {machine.name} node."
-                if rate == usual
-                else f", that of its host link: {name} has no NVSwitch, and {why}."
+                f", that of its host link: {machine.name} has no NVSwitch, and {why}."
+                if is_board
+                else f": {why}, taken from the usual {machine.name} node."
             )
         )
-        return replace(rates, intra_bandwidth_GBps=rate)
+        return replace(rates, intra_bandwidth_GBps=usual)
     node, source, links = topo.node, topo.name, topo.node.links
-    full, most, islands = nvlinks(machine), max(links), node.islands
+    full = MAX_NVLINKS if is_board else nvlinks(machine)
+    most, islands = max(links), node.islands
     require(
         most <= full,
         source,
@@ -359,7 +380,8 @@ def _inside(
         f"NV{most}",
         "give logs of one machine, or correct --accelerator",
     )
-    rate, is_whole = usual * min(filter(None, links)) / full, len(islands) == 1
+    rate = link_GBps(machine.name) * min(filter(None, links))
+    is_whole = len(islands) == 1
     weak = listed(f"GPU{gpu} with {count}" for gpu, count in enumerate(links) if count < most)
     groups = listed("-".join(f"GPU{gpu}" for gpu in island) for island in islands)
     notes = {

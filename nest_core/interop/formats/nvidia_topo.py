@@ -14,7 +14,7 @@ from networkx.utils import UnionFind
 
 from nest_core.interop.formats.values import Source
 
-__all__ = ["NodeTopology", "is_nvidia_topo", "read_nvidia_topo"]
+__all__ = ["MAX_NVLINKS", "NodeTopology", "is_nvidia_topo", "read_nvidia_topo"]
 
 CODES = ("X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far."""

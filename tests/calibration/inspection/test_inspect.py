@@ -224,7 +224,7 @@ GOOD = nccl(("node00", "node01"))
         (nccl(("node00", "node44")), "", "hosts of ib.txt, such as node00, but is 'node44'"),
         (nccl(("node00",), per_host=16), "", "at most the 8 devices of a node of topo.txt"),
         (nccl(("node00",), name="NVIDIA A100-SXM4-80GB"), "", "at most the 12 NVLinks that A100"),
-        (nccl(("node00",), name="NVIDIA GH200 120GB"), "", "accelerator must have a preset"),
+        (nccl(("node00",), name="NVIDIA RTX A6000"), "", "accelerator must have a preset"),
         (other_log(GOOD, "300.00      0 ", "300.00      7 "), "", "must have no wrong results"),
         (other_log(GOOD, "values : 0 OK", "values : 9 FAILED"), "", "a run that ended well"),
         (

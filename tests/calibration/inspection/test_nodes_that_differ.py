@@ -134,7 +134,7 @@ class TestBoards:
         """Eight H100 PCIe ran at 20 GB/s, and 450 GB/s were assumed between them."""
         result = inspect([shared("nccl_h100pcie.txt")])
         assert inside(result) == [(8, 63.0)]
-        assert "NVIDIA H100 PCIe has no NVSwitch" in words(result)
+        assert "H100 PCIe has no NVSwitch" in words(result)
         (one,) = result.compared
         assert one.measured_busbw_Bps == pytest.approx(20e9, rel=1e-3)
 
@@ -142,6 +142,24 @@ class TestBoards:
     def test_other_boards(self, name):
         result = inspect([("nccl.txt", nccl(("n1", "n2"), 20.0, name=name))])
         assert inside(result)[0] == (8, 31.5)
+
+    @pytest.mark.parametrize(
+        ("name", "preset", "rate"),
+        [
+            ("NVIDIA H20", "h20-96gb", 450.0),
+            ("NVIDIA H800", "h800-80gb", 200.0),
+            ("NVIDIA A800-SXM4-80GB", "a800-80gb", 200.0),
+            ("NVIDIA L40S", "l40s-48gb", 31.5),
+            ("NVIDIA H100 NVL", "h100-nvl-94gb", 63.0),
+            ("NVIDIA H100 PCIe", "h100-pcie-80gb", 63.0),
+            ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb", 31.5),
+        ],
+    )
+    def test_devices_of_2026_are_known_by_their_drivers_names(self, name, preset, rate):
+        result = inspect([("nccl.txt", nccl(("n1", "n2"), 20.0, name=name))])
+        assert result.scenario["accelerator"] == preset
+        assert inside(result)[0] == (8, rate)
+        assert "none of its own" not in words(result)
 
     def test_a_module_of_the_same_family(self):
         result = inspect([("nccl.txt", nccl(("n1", "n2"), name="NVIDIA A100-SXM4-40GB"))])
