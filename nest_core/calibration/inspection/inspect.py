@@ -234,15 +234,21 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
     device, memory = load_accelerator(preset), _MEMORY.search(name)
     if memory and name != preset and int(memory[1]) != round(to_gib(device.memory_bytes)):
         assumed.append(f"{name} is priced as the preset {preset}: there is none of its own.")
-    built = Machine(
-        _MEMORY.sub("", device.name).strip(),
-        preset,
-        min(device.scale_up_devices or 8, 8),
-        device.scale_up_Bps,
-        machine_of("H100").inter_Bps,
-    )
-    usual = (machine for _, machine in MACHINES if machine.preset == preset)
-    return next((machine for machine in usual if nvlinks(machine) == nvlinks(built)), built), preset
+    return next(
+        (
+            machine
+            for _, machine in MACHINES
+            if machine.intra_Bps == device.scale_up_Bps
+            and re.search(rf"\b{machine.name}(?!\d)", name, re.I)
+        ),
+        Machine(
+            _MEMORY.sub("", device.name).strip(),
+            preset,
+            min(device.scale_up_devices or 8, 8),
+            device.scale_up_Bps,
+            machine_of("H100").inter_Bps,
+        ),
+    ), preset
 
 
 def _preset_of(name: str) -> str:
@@ -254,14 +260,16 @@ def _preset_of(name: str) -> str:
     ['a100-40gb', 'h100-pcie-80gb', 'v100-32gb', '']
     """
     tokens = {*re.findall(r"[a-z0-9]+", name.lower())}
-    fits = [
-        (len(words), f"{memory}gb" in tokens, int(memory), preset)
-        for preset in preset_names("accelerators")
-        for words in [{*re.sub(r"-\d+gb", "", preset).split("-")}]
-        for memory in [*re.findall(r"-(\d+)gb", preset), "0"][:1]
-        if words <= tokens
-    ]
-    return max(fits, default=(0, False, 0, ""))[3]
+    return max(
+        (
+            (len(words), f"{memory}gb" in tokens, int(memory), preset)
+            for preset in preset_names("accelerators")
+            for words in [{*re.sub(r"-\d+gb", "", preset).split("-")}]
+            for memory in [*re.findall(r"-(\d+)gb", preset), "0"][:1]
+            if words <= tokens
+        ),
+        default=(0, False, 0, ""),
+    )[3]
 
 
 def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str]) -> int:
@@ -380,8 +388,7 @@ def _inside(
         f"NV{most}",
         "give logs of one machine, or correct --accelerator",
     )
-    rate = link_GBps(machine.name) * min(filter(None, links))
-    is_whole = len(islands) == 1
+    rate, is_whole = link_GBps(machine.name) * min(filter(None, links)), len(islands) == 1
     weak = listed(f"GPU{gpu} with {count}" for gpu, count in enumerate(links) if count < most)
     groups = listed("-".join(f"GPU{gpu}" for gpu in island) for island in islands)
     notes = {
