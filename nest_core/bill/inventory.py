@@ -192,6 +192,7 @@ def chip_hall(prices: Prices, chips: int, fabric: str = "") -> Hall:
 def servers_named(name: str, prices: Prices) -> list[Server]:
     """Return the listed servers that have a word in common with a name, as of an accelerator."""
     words = set(name.replace(",", " ").split()) - {"DGX"}  # of A100 as of B300
+    words = words & {"PCIe", "NVL"} or words  # a DGX holds no cards
     return [server for server in prices.server if words & set(server.name.split())]
 
 

@@ -37,16 +37,15 @@ _STORED = "quantization_config"
 @kept_per_edition(1)
 def families_by_type() -> dict[str, dict[str, Any]]:
     """Return the files of ``presets/families`` by the ``model_type`` that they read."""
-    files = {name: load_toml(preset_path("families", f"{name}.toml")) for name in _names()}
+    files = {
+        name: load_toml(preset_path("families", f"{name}.toml"))
+        for name in preset_names("families")
+    }
     return {
         kind: {"trace": name} | file
         for name, file in files.items()
         for kind in file.get("types", ())
     }
-
-
-def _names() -> tuple[str, ...]:
-    return preset_names("families")
 
 
 def read_config(text: str | bytes, name: str) -> Model:
@@ -94,7 +93,9 @@ def read_config(text: str | bytes, name: str) -> Model:
             sizes[field] = _size(config, used[field], entry, field, sizes, kind)
         if sizes.get("full_every") == 1:  # no block is local
             sizes |= {"full_every": 0, "window": 0}
-        if "ffn" not in sizes or ("experts" in sizes and not _has_dense(sizes)):
+        if "ffn" not in sizes or (
+            "experts" in sizes and not sizes.get("dense_blocks") and sizes.get("moe_every", 1) == 1
+        ):
             sizes["ffn"] = 0
         return Model(
             name=_name(document, name),
@@ -191,8 +192,13 @@ def _text_part(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         for key, value in config.items()
         if key.endswith("_config") and isinstance(value, dict) and key not in (part, _STORED)
     ]
-    tied = "tie_word_embeddings"
-    return ({tied: config[tied]} if tied in config else {}) | config[part], others
+    # Classes have defaults that contradict each other: a head is shared where both parts say so.
+    if [table.get("tie_word_embeddings") for table in (config, config[part])] in (
+        [True, False],
+        [False, True],
+    ):
+        return config[part] | {"tie_word_embeddings": False}, others
+    return {"tie_word_embeddings": config.get("tie_word_embeddings")} | config[part], others
 
 
 def _source(config: Mapping[str, Any], part: Mapping[str, Any], missing: list[str]) -> str:
@@ -202,8 +208,7 @@ def _source(config: Mapping[str, Any], part: Mapping[str, Any], missing: list[st
     if isinstance(stored := config.get(_STORED), dict):
         method = str(stored.get("quant_method", "another format"))[:40]
         words += f"; its checkpoint stores weights in {method}, which changes no size"
-    outer, inner = (bool(table.get("tie_word_embeddings")) for table in (config, part))
-    if outer and not inner:  # transformers ties it, checkpoints of such models do not
+    if config.get("tie_word_embeddings") and not part.get("tie_word_embeddings"):
         words += "; a head of its own, as its text part says, though the whole one says tied"
     return words[:1000]
 
@@ -214,10 +219,6 @@ def _trace(config: Mapping[str, Any], family: Mapping[str, Any]) -> str:
         if all((config.get(key) or 0) == value for key, value in variant["where"].items()):
             return str(variant["trace"])
     return str(family["trace"])
-
-
-def _has_dense(sizes: Mapping[str, Any]) -> bool:
-    return bool(sizes.get("dense_blocks")) or sizes.get("moe_every", 1) > 1
 
 
 def _check_fixed(config: Mapping[str, Any], key: str, allowed: list[Any], kind: str) -> None:
@@ -283,6 +284,15 @@ def _size(
         return default if isinstance(default, int) else _derived(default, sizes)
     if isinstance(value, list) and "every" in entry:
         value = _period(value, entry["every"], name, sizes["blocks"])
+    if isinstance(value, list) and (word := entry.get("leading")):
+        require(
+            word not in value[value.count(word) :],
+            name,
+            "must begin so",
+            f"{word} later",
+            "sort it",
+        )
+        value = value.count(word)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(name, "must be a whole number", value, "correct it")
     most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE

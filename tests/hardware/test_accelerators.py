@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from nest_core.bill.ownership import server_of
+from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names, preset_path
 from nest_core.hardware import Accelerator, load_accelerator, load_family
@@ -128,6 +130,7 @@ def test_cards_have_no_nvswitch():
         if "PCIe" in device.name or "NVL" in device.name:
             assert device.scale_up_Bps == device.host_Bps
             assert not device.links
+            assert server_of(device.name, 8, load_prices()) is None, "no DGX holds cards"
 
 
 def check_figures(reference: dict[str, str], file: dict[str, Any], *, rel: float) -> None:
