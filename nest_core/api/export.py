@@ -114,7 +114,7 @@ def export(
     Parameters
     ----------
     scenario : Scenario, str, Path or mapping
-    to : {"megatron", "nemo", "deepspeed", "torchtitan", "slurm", "astra-sim"}
+    to : {"megatron", "nemo", "deepspeed", "torchtitan", "maxtext", "slurm", "astra-sim"}
     plan : optional
         As `price` takes it; the best plan without it.
     placement : str or Path, optional

@@ -139,7 +139,7 @@ def export(
     scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
     to: Annotated[
         str,
-        typer.Option(help="megatron, nemo, deepspeed, torchtitan, slurm or astra-sim."),
+        typer.Option(help="megatron, nemo, deepspeed, torchtitan, maxtext, slurm or astra-sim."),
     ],
     plan: Annotated[
         str,

@@ -65,7 +65,7 @@ def test_nobody_gets_padding_alone(dp, micro):
         _priced(_asked(50, PADDED), dp=dp, tp=1, pp=1, micro_batch=micro)
 
 
-@pytest.mark.parametrize("target", ["megatron", "nemo", "torchtitan", "deepspeed"])
+@pytest.mark.parametrize("target", ["megatron", "nemo", "torchtitan", "deepspeed", "maxtext"])
 def test_frameworks_are_not_handed_a_batch_that_they_cannot_train(target):
     asked = _asked(50, PADDED)
     with pytest.raises(ExportRefused, match="must divide the batch of 50 for"):

@@ -143,11 +143,20 @@ def check_astra_sim(contents: dict[str, str | bytes]) -> None:
     assert {f"attribute {word.decode()}" for word in words} <= names
 
 
+def check_maxtext(contents: dict[str, str | bytes]) -> None:
+    lines = unquoted(str(contents["nest_plan.yml"])).splitlines()
+    keys = [line.partition(":")[0] for line in lines]
+    assert keys[0] == "base_config"
+    assert len(set(keys)) == len(keys)
+    assert set(keys[1:]) <= known("maxtext")
+
+
 CHECKS = {
     "megatron": check_megatron,
     "nemo": check_nemo,
     "deepspeed": check_deepspeed,
     "torchtitan": check_torchtitan,
+    "maxtext": check_maxtext,
     "slurm": check_slurm,
     "astra-sim": check_astra_sim,
 }

@@ -11,7 +11,7 @@ from nest_core.costs import Plan, StageStrategy
 from nest_core.documents.errors import InputError
 from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 
-LAUNCHED = ["megatron", "nemo", "torchtitan", "deepspeed"]
+LAUNCHED = ["megatron", "nemo", "torchtitan", "deepspeed", "maxtext"]
 UNEVEN = [0, 3, 18, 25, 34]
 
 CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [

@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report
 from nest_core.documents import require
-from nest_core.interop.exporters import astra_sim, deepspeed, megatron, nemo, slurm, torchtitan
+from nest_core.interop.exporters import (
+    astra_sim,
+    deepspeed,
+    maxtext,
+    megatron,
+    nemo,
+    slurm,
+    torchtitan,
+)
 from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_first
 from nest_core.scenario import ScenarioValues
 
@@ -20,6 +28,7 @@ TARGETS: Mapping[str, Callable[[ScenarioValues, Report], ExportFiles]] = {
     "nemo": nemo.export_nemo,
     "deepspeed": deepspeed.export_deepspeed,
     "torchtitan": torchtitan.export_torchtitan,
+    "maxtext": maxtext.export_maxtext,
     "slurm": slurm.export_slurm,
     "astra-sim": astra_sim.export_astra_sim,
 }
@@ -30,6 +39,7 @@ RELEASES: Mapping[str, str] = {
     "nemo": nemo.VERSION,
     "deepspeed": deepspeed.VERSION,
     "torchtitan": torchtitan.VERSION,
+    "maxtext": maxtext.VERSION,
     "slurm": slurm.VERSION,
     "astra-sim": astra_sim.VERSION,
 }
