@@ -30,9 +30,8 @@ def read(folder: Path, case: dict[str, Any]) -> None:
             f"compile_topology_num_slices={math.prod(map(int, between))}",
         ]
     )
-    degrees = dict(
-        zip(config.mesh_axes, map(math.prod, zip(config.ici_parallelism, config.dcn_parallelism)))
-    )
+    pairs = zip(config.mesh_axes, config.ici_parallelism, config.dcn_parallelism, strict=True)
+    degrees = {axis: inside * outside for axis, inside, outside in pairs}
     plan, passes = case["plan"], config.gradient_accumulation_steps
     piped = plan["pp"] > 1
     expect(

@@ -21,19 +21,13 @@ from nest_core.costs import Plan, Point, Report
 from nest_core.fabric import Torus
 from nest_core.interop.exporters.values import (
     ExportFiles,
-    check_launcher,
-    check_order,
     check_plain_experts,
-    check_uniform,
-    check_whole_batch,
-    common_recomputation,
     fields_where,
     header,
-    host_mapping,
+    launched,
     pipelined,
     refuse_first,
 )
-from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["VERSION", "export_maxtext", "mesh_dimensions"]
@@ -69,14 +63,9 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
         Where MaxText cannot express the plan.
     """
     plan, point = report.plan, report.plan.point
-    mapping = host_mapping(collapse(scenario.fabric), point)
-    check_uniform(plan, _NAME)
-    check_whole_batch(scenario.batch, point, _NAME)
-    recompute = common_recomputation(plan, _NAME)
+    mapping = launched(scenario, plan, _NAME, (_ORDER,))
     torus = scenario.fabric if isinstance(scenario.fabric, Torus) else None
-    check_order(point, (_ORDER,), _NAME)
-    if torus is None:
-        check_launcher(mapping, point, _NAME)
+    recompute = plan.recompute[0]
     check_plain_experts(scenario, point, _NAME)
     _check_plan(scenario, plan)
     _check_job(scenario, recompute)
