@@ -304,4 +304,8 @@ def _acceptance(
     )
     st.html(Table(verdict.finding.rstrip("."), subtitle, list(acceptance_rows(verdict))).to_html())
     with st.expander("Commands, in this order"):
-        st.code(acceptance_script([outcome.expected for outcome in verdict.outcomes]), "bash")
+        st.code(
+            acceptance_script([outcome.expected for outcome in verdict.outcomes]),
+            None,
+            wrap_lines=True,
+        )

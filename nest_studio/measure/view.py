@@ -318,10 +318,12 @@ def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
         name = measurements.name
         if fit is not None and fit.stack is not None:
             download("↓ Stack (TOML)", lambda: fit.toml, f"{name}.toml", "application/toml")
-            st.code(f"nest-studio plan SCENARIO --set 'stack=\"{name}.toml\"'", "sh")
+            st.code(
+                f"nest-studio plan SCENARIO --set 'stack=\"{name}.toml\"'", None, wrap_lines=True
+            )
         if measurements.runs:
             download("↓ Runs (CSV)", measurements.to_csv, f"{name}.csv", "text/csv")
-            st.code(f"nest-studio calibrate {name}.csv --name {name}", "sh")
+            st.code(f"nest-studio calibrate {name}.csv --name {name}", None, wrap_lines=True)
 
 
 def _use(scenario: Scenario, fit: FitAnswer) -> None:

@@ -56,7 +56,7 @@ def export_popover(scenario: Scenario, answer: Answer) -> None:
             command = f"nest-studio plan {file}.toml"
         else:
             command = command_line(preset, overrides)
-        st.code(command, "sh", wrap_lines=True)
+        st.code(command, None, wrap_lines=True)
 
 
 @st.fragment
