@@ -38,18 +38,18 @@ _ORDER = ("tp", "cp", "dp", "pp")
 _AXES = ("expert", "tensor_sequence", "tensor", "context", "fsdp", "data", "pipeline")
 """Mesh axes that a plan uses, innermost first."""
 
+_DEEPSEEK_V2: dict[str, object] = {"decoder_block": "deepseek"}
+_DEEPSEEK_V3 = _DEEPSEEK_V2 | {"routed_score_func": "sigmoid", "routed_bias": True}
 _BLOCKS: Mapping[str, Mapping[str, object]] = {
     "llama": {"decoder_block": "llama2"},
     "qwen2": {"decoder_block": "qwen2", "attention_bias": True},
     "qwen3": {"decoder_block": "qwen3", "use_qk_norm": True},
     "qwen3_moe": {"decoder_block": "qwen3_moe", "use_qk_norm": True, "norm_topk_prob": True},
     "mixtral": {"decoder_block": "mixtral"},
-    "deepseek_v2": {"decoder_block": "deepseek"},
-    "deepseek_v3": {
-        "decoder_block": "deepseek",
-        "routed_score_func": "sigmoid",
-        "routed_bias": True,
-    },
+    "deepseek_v2": _DEEPSEEK_V2,
+    "deepseek_v2_lite": _DEEPSEEK_V2,
+    "deepseek_v3": _DEEPSEEK_V3,
+    "deepseek_v3_lite": _DEEPSEEK_V3,
 }
 """By family, what its blocks are beside their sizes."""
 
@@ -245,7 +245,7 @@ def _model(scenario: ScenarioValues) -> dict[str, object]:
             first_num_dense_layers=model.dense_blocks,
         ),
         **fields_where(
-            model.q_rank,
+            model.kv_rank,
             attention_type="mla",
             q_lora_rank=model.q_rank,
             kv_lora_rank=model.kv_rank,
@@ -394,10 +394,10 @@ def _check_job(scenario: ScenarioValues, recompute: str) -> None:
     model = scenario.model
     refuse_first(
         (
-            model.family not in _BLOCKS or model.graphs or model.window,
+            model.family not in _BLOCKS or model.graphs or model.window or model.moe_every > 1,
             "workload.model",
             f"must be of a family that {_NAME}'s decoder blocks are ({', '.join(_BLOCKS)}), "
-            "without a sliding window",
+            "without a sliding window or dense blocks between",
             model.name,
             "pick another model, or export with --to megatron",
         ),
