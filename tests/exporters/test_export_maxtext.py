@@ -75,6 +75,11 @@ def test_meshes_lie_as_jax_lays_them(degrees: tuple[int, ...], lie: bool) -> Non
         assert [math.prod(4 for _ in place) for place in dimensions] == list(degrees)
 
 
+def test_an_axis_lies_on_a_rectangle() -> None:
+    """JAX 0.10.2 lays 8 over 2 x 4; squares alone were taken."""
+    assert mesh_dimensions((2, 8), (2, 2, 4)) == ((0,), (1, 2))
+
+
 def test_a_mesh_that_lies_needs_no_split() -> None:
     files = exported("maxtext", scenario("llama3-8b", "tpu-v4-4x4x4"), tp=4, dp=16, zero=3)
     assert keys_of(dict(files.files))["allow_split_physical_axes"] == "false"

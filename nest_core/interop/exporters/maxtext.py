@@ -112,7 +112,7 @@ def mesh_dimensions(
     """Return the dimensions of a slice that JAX's ``create_device_mesh`` gives each axis.
 
     From the innermost axis outwards, an axis takes whole dimensions that are still free and
-    multiply to its degree: three of them, two equally long ones, or one.
+    multiply to its degree, as many as can be.
 
     Parameters
     ----------
@@ -138,7 +138,6 @@ def mesh_dimensions(
             for count in (3, 2, 1)
             for choice in combinations(sorted(free), count)
             if math.prod(shape[d] for d in choice) == degree
-            and (count != 2 or shape[choice[0]] == shape[choice[1]])
         ]
         if not choices and degree > 1:
             return None
