@@ -211,7 +211,7 @@ def _degrees(point: Point) -> dict[str, int]:
     return {axis: used.get(axis, 1) for axis in _AXES}
 
 
-def _mesh(degrees: Mapping[str, int], slice_size: int) -> dict[str, object]:
+def _mesh(degrees: Mapping[str, int], slice_size: int) -> dict[str, int]:
     """Return degrees within a slice and between slices."""
     inside = {}
     for axis, degree in degrees.items():
