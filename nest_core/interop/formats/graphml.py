@@ -210,7 +210,7 @@ def write_graphml(fabric: Fabric) -> FabricText:
             cells.append(f'<data key="{key}">{escape(str(value))}</data>')
         return "".join(cells)
 
-    groups = {} if any(element.group for element in graph.elements) else _groups(fabric, graph)
+    groups = {} if isinstance(fabric, GraphFabric) else _groups(fabric, graph)
     for element in graph.elements:
         cells = data("node", _element_attributes(element) | groups.get(element.id, {}))
         body.append(f"<node id={quoteattr(element.id)}>{cells}</node>")
