@@ -61,7 +61,9 @@ def test_the_popover_offers_them(request_of):
     shown = AppTest.from_function(page, args=request_of).run()
     assert not shown.exception
     labels = [each.proto.label for each in shown.get("download_button")]
-    assert labels == [f"↓ {RELEASES[target]} (zip)" for target in ("megatron", "nemo", "slurm")]
+    assert labels == [
+        f"↓ {RELEASES[target]} (zip)" for target in ("megatron", "nemo", "maxtext", "slurm")
+    ]
     assert all(re.search(r"\d", label) for label in labels)
     said = " ".join(each.proto.body for each in shown.get("html"))
     assert "DeepSpeed 0.19.8: plan.sp must be false" in said

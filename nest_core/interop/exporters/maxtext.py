@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from nest_core.costs import Plan, Point, Report
-from nest_core.fabric import Torus
 from nest_core.interop.exporters.values import (
     ExportFiles,
     check_plain_experts,
@@ -28,6 +27,7 @@ from nest_core.interop.exporters.values import (
     pipelined,
     refuse_first,
 )
+from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["VERSION", "export_maxtext", "mesh_dimensions"]
@@ -64,7 +64,7 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """
     plan, point = report.plan, report.plan.point
     mapping = launched(scenario, plan, _NAME, (_ORDER,))
-    torus = scenario.fabric if isinstance(scenario.fabric, Torus) else None
+    torus = collapse(scenario.fabric).torus
     recompute = plan.recompute[0]
     check_plain_experts(scenario, point, _NAME)
     _check_plan(scenario, plan)
@@ -82,11 +82,11 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
     if torus is not None:
         refuse_first(
             (
-                point.devices_used != math.prod(torus.shape),
+                point.devices_used != torus.devices,
                 "plan.devices_used",
                 f"must be the whole slice for {_NAME}",
                 point.devices_used,
-                f"plan on all {math.prod(torus.shape)} devices",
+                f"plan on all {torus.devices} devices",
             )
         )
         keys["allow_split_physical_axes"], note = _laid(degrees, torus.shape)
