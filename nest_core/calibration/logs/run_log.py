@@ -21,7 +21,7 @@ from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import MeasuredRow
-from nest_core.documents import GB, InputError, log_blocks, require
+from nest_core.documents import GB, InputError, log_blocks, plural, require
 from nest_core.fabric import Fabric
 
 __all__ = ["Printed", "RunFacts", "read_blocks", "read_command", "read_run_log"]
@@ -200,7 +200,7 @@ def read_blocks(blocks: Iterable[bytes], name: str, given: RunFacts) -> Printed:
         raise InputError(
             name,
             "must hold steps after warm-up",
-            f"{len(report.steps)} printed steps, fewer than {MIN_LINES} of them warm",
+            f"{plural(len(report.steps), 'printed step')}, fewer than {MIN_LINES} of them warm",
             "let the job run for some 30 steps",
         )
     require(

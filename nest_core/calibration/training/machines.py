@@ -82,7 +82,7 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"h800", Machine("H100", "h100-80gb", 8, 200 * GB, 50 * GB)),
     (r"h100.*hbm2e", Machine("H100", "h100-96gb-hbm2e", 8, 450 * GB, 50 * GB)),
     (r"h100", Machine("H100", "h100-80gb", 8, 450 * GB, 50 * GB)),
-    (r"h200", Machine("H200", "h200-141gb", 8, 450 * GB, 50 * GB)),
+    (r"(?<!g)h200", Machine("H200", "h200-141gb", 8, 450 * GB, 50 * GB)),
     (r"gb300", Machine("GB300", "gb300-288gb", 72, 900 * GB, 100 * GB)),
     (r"gb200", Machine("GB200", "gb200-186gb", 72, 900 * GB, 50 * GB)),
     (r"b300", Machine("B300", "b300-288gb", 8, 900 * GB, 100 * GB)),

@@ -112,9 +112,11 @@ def test_machines(name, machine):
     assert accelerator_of(name).peak_flops
 
 
-def test_an_unknown_accelerator_is_refused(one):
+@pytest.mark.parametrize("name", ["Abacus", "GH200"])
+def test_an_unknown_accelerator_is_refused(one, name):
+    """A GH200 was taken for an H200, which has other memory and no NVSwitch beside it."""
     with pytest.raises(InputError, match="accelerator must have a preset"):
-        predict(one(accelerator="Abacus").run)
+        predict(one(accelerator=name).run)
 
 
 def test_schedules_that_costs_do_not_know_are_refused(one):
