@@ -10,6 +10,7 @@ import pytest
 from plan_cards import big_figures
 
 from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs import workers
 from nest_studio.jobs.tasks.requests import best_plan
 from nest_studio.plan import state as plan_state
 
@@ -38,6 +39,8 @@ def gate(tmp_path, monkeypatch):
     found = tmp_path / "gate"
     monkeypatch.setattr(plan_state, "best_plan", partial(held, str(found)))
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
+    # Searches begin only once they are let go or stopped, and on a busy machine take their time.
+    monkeypatch.setattr(workers, "PATIENCE_S", PATIENCE_S)
     return found
 
 
