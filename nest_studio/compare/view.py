@@ -51,7 +51,8 @@ _STYLE = """
 .nest-compare thead th i { display: inline-block; width: 0.8em; height: 0.8em;
   margin-right: 0.4em; }
 .nest-compare tbody th { opacity: 0.85; }
-.nest-compare .nest-part th { padding-top: 0.8rem; color: var(--ink3); font-weight: 600; }
+.nest-compare .nest-part th { padding-top: 0.8rem; color: var(--ink3); font-weight: 600;
+  opacity: 1; }
 .nest-answer { font-size: 24px; line-height: 32px; font-weight: 600; letter-spacing: -0.2px; }
 .nest-below { font-size: 14px; line-height: 20px; opacity: 0.85; }
 .nest-figure-title { font-size: 14px; line-height: 20px; font-weight: 600; }
