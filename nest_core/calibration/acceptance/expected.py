@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.machines import find_machine
 from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of
 from nest_core.costs.software import Software, software_of
-from nest_core.documents import GIB, InputError, load_toml, named_file, require
+from nest_core.documents import GIB, load_toml, named_file, require
 from nest_core.fabric import Clos, Fabric, IntArray
 from nest_core.hardware import (
     WIDTH,
@@ -260,10 +260,8 @@ def accelerator_in(name: str) -> str:
     >>> accelerator_in("1,024 H100, 4:1"), accelerator_in("My fabric")
     ('h100-80gb', '')
     """
-    try:
-        return machine_of(name).preset
-    except InputError:
-        return ""
+    machine = find_machine(name)
+    return machine.preset if machine else ""
 
 
 def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[Expected, ...]:

@@ -15,7 +15,7 @@ from nest_core.calibration.collectives.nccl_log import NcclRun
 from nest_core.calibration.inspection.cluster import Cluster, cluster_of, nvlink_domain
 from nest_core.calibration.inspection.logs import Logs, read_logs
 from nest_core.calibration.logs.launch import FIELD, Launch, read_launch
-from nest_core.calibration.training.machines import MACHINES, Machine, machine_of
+from nest_core.calibration.training.machines import Machine, machine_of
 from nest_core.costs.software import software_of
 from nest_core.documents import (
     InputError,
@@ -23,7 +23,6 @@ from nest_core.documents import (
     humanise,
     humanise_bytes,
     plural,
-    preset_names,
     require,
     signed_percent,
     to_gib,
@@ -172,8 +171,7 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
     logs = read_logs(files)
     command = read_launch(launch) if launch else Launch(None, None, None)
     assumed: list[str] = []
-    machine, preset = _accelerator(logs, accelerator, assumed)
-    device = load_accelerator(preset)
+    machine, device = _accelerator(logs, accelerator, assumed)
     per_node = _per_node(logs, command, machine, assumed)
     nodes = _nodes(logs, command, per_node, assumed)
     rates = _rates(logs, machine, device, per_node, nodes, assumed)
@@ -198,7 +196,7 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
         "schema": 1,
         "name": title,
         "description": "From " + ", ".join(logs.kinds) + ".",
-        "accelerator": preset,
+        "accelerator": machine.preset,
         "stack": stack,
         "costs": "own",
         "workload": _workload(device, devices, assumed),
@@ -208,8 +206,8 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
     return Inspected(scenario, tuple(assumed), compared, logs.kinds)
 
 
-def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, str]:
-    """Return the usual machine of the cluster's devices, and their preset."""
+def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, Accelerator]:
+    """Return the usual machine of the cluster's devices, and one of them."""
     listed = {log.accelerator: log.name for log in logs.nccl}
     require(
         len(listed) <= 1,
@@ -220,56 +218,20 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
     )
     name = stated or next(iter(listed), "")
     if not name:
-        islands = logs.topo.node.islands if logs.topo else []
-        links = max(logs.topo.node.links) if logs.topo and len(islands) == 1 else 0
+        node = logs.topo and logs.topo.node
+        links = max(node.links) if node and len(node.islands) == 1 else 0
         name = next(
             (kind for kind in ("A100", "V100") if nvlinks(machine_of(kind)) == links), "H100"
         )
         why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
         assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
-    preset = name if name in preset_names("accelerators") else _preset_of(name)
-    require(
-        preset, "accelerator", "must have a preset", name, "name the nearest one with --accelerator"
-    )
-    device, memory = load_accelerator(preset), _MEMORY.search(name)
-    if memory and name != preset and int(memory[1]) != round(to_gib(device.memory_bytes)):
-        assumed.append(f"{name} is priced as the preset {preset}: there is none of its own.")
-    return next(
-        (
-            machine
-            for _, machine in MACHINES
-            if machine.intra_Bps == device.scale_up_Bps
-            and re.search(rf"\b{machine.name}(?!\d)", name, re.I)
-        ),
-        Machine(
-            _MEMORY.sub("", device.name).strip(),
-            preset,
-            min(device.scale_up_devices or 8, 8),
-            device.scale_up_Bps,
-            machine_of("H100").inter_Bps,
-        ),
-    ), preset
-
-
-def _preset_of(name: str) -> str:
-    """Return the preset that has most words of a driver's name, its memory or else the most.
-
-    Examples
-    --------
-    >>> [_preset_of(name) for name in ("NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe", "V100", "X1")]
-    ['a100-40gb', 'h100-pcie-80gb', 'v100-32gb', '']
-    """
-    tokens = {*re.findall(r"[a-z0-9]+", name.lower())}
-    return max(
-        (
-            (len(words), f"{memory}gb" in tokens, int(memory), preset)
-            for preset in preset_names("accelerators")
-            for words in [{*re.sub(r"-\d+gb", "", preset).split("-")}]
-            for memory in [*re.findall(r"-(\d+)gb", preset), "0"][:1]
-            if words <= tokens
-        ),
-        default=(0, False, 0, ""),
-    )[3]
+    machine, memory = machine_of(name), _MEMORY.search(name)
+    device = load_accelerator(machine.preset)
+    if memory and name != machine.preset and int(memory[1]) != round(to_gib(device.memory_bytes)):
+        assumed.append(
+            f"{name} is priced as the preset {machine.preset}: there is none of its own."
+        )
+    return machine, device
 
 
 def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str]) -> int:

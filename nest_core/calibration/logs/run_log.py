@@ -17,7 +17,7 @@ from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.calibration.logs.report import MIN_LINES, LogReader, Steady, steady_of
 from nest_core.calibration.logs.settings import columns_of, model_columns
 from nest_core.calibration.logs.torchtitan import TorchtitanReader
-from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.machines import find_machine, machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import MeasuredRow
@@ -329,14 +329,9 @@ def _settings(
 def _check_device(printed: str, given: RunFacts, name: str) -> None:
     """Refuse a log of another accelerator than is given, where what it prints is one of ours."""
     given_name = given.columns.get("accelerator", "")
-    if not given_name:
-        return
-    try:
-        machine = machine_of(printed)
-    except InputError:
-        return
+    machine = find_machine(printed)
     require(
-        machine.preset == machine_of(given_name).preset,
+        not given_name or not machine or machine == machine_of(given_name),
         name,
         f"must be of a run on {given_name}",
         f"of one on {printed}",

@@ -23,9 +23,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.machines import find_machine
 from nest_core.costs import Plan
-from nest_core.documents import InputError, kept_per_edition, load_toml, preset_path
+from nest_core.documents import kept_per_edition, load_toml, preset_path
 from nest_core.workload import Model
 
 __all__ = [
@@ -121,9 +121,8 @@ def band_of(
     bands : iterable of ErrorBand, optional
         Those that are shipped by default.
     """
-    try:
-        machine = machine_of(accelerator)
-    except InputError:
+    machine = find_machine(accelerator)
+    if machine is None:
         return None
     point = plan.point
     kind, one_node = kind_of(point.zero, point.pp), devices <= machine.per_node

@@ -1,7 +1,7 @@
 """The accelerator and the fabric of a run.
 
-`MACHINES` names the preset behind an accelerator as sources write it, and what a node of it
-usually has; a row's own columns come first. The fabric is two levels: nodes whose devices reach
+Presets of accelerators say what sources call them, and what a node of them usually has; a row's
+own columns come first. The fabric is two levels: nodes whose devices reach
 one another over links of their own, and above them a network that every device enters through a
 port of its own and that blocks nowhere (rails). A job takes the fewest nodes that hold its
 groups whole, evenly filled.
@@ -21,29 +21,30 @@ from functools import lru_cache
 
 from nest_core.calibration.training.runs import Run
 from nest_core.documents import (
-    GB,
     InputError,
+    from_gbps_bytes,
     kept_per_edition,
     load_toml,
     preset_names,
     preset_path,
     require,
 )
-from nest_core.fabric import Fabric, Hierarchical, Tier
+from nest_core.documents.schema import AcceleratorFile, checked
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware import Accelerator, load_accelerator
-from nest_core.network import Network, collapse
+from nest_core.network import collapse
 from nest_core.workload import Model
 
 __all__ = [
     "BY_FACT",
     "BY_NAME",
-    "MACHINES",
     "PUBLISHED",
     "TIED",
     "Machine",
     "accelerator_of",
     "fabric_of",
     "family_of",
+    "find_machine",
     "machine_of",
     "model_of",
     "network_of",
@@ -74,34 +75,27 @@ class Machine:
     inter_Bps: float
 
 
-MACHINES: tuple[tuple[str, Machine], ...] = (
-    (r"v100", Machine("V100", "v100-32gb", 8, 150 * GB, 12.5 * GB)),
-    (r"a800", Machine("A100", "a100-80gb", 8, 200 * GB, 25 * GB)),
-    (r"a100.*40", Machine("A100", "a100-40gb", 8, 300 * GB, 25 * GB)),
-    (r"a100", Machine("A100", "a100-80gb", 8, 300 * GB, 25 * GB)),
-    (r"h800", Machine("H100", "h100-80gb", 8, 200 * GB, 50 * GB)),
-    (r"h100.*hbm2e", Machine("H100", "h100-96gb-hbm2e", 8, 450 * GB, 50 * GB)),
-    (r"h100", Machine("H100", "h100-80gb", 8, 450 * GB, 50 * GB)),
-    (r"(?<!g)h200", Machine("H200", "h200-141gb", 8, 450 * GB, 50 * GB)),
-    (r"gb300", Machine("GB300", "gb300-288gb", 72, 900 * GB, 100 * GB)),
-    (r"gb200", Machine("GB200", "gb200-186gb", 72, 900 * GB, 50 * GB)),
-    (r"b300", Machine("B300", "b300-288gb", 8, 900 * GB, 100 * GB)),
-    (r"b200", Machine("B200", "b200-180gb", 8, 900 * GB, 50 * GB)),
-    (r"mi300x", Machine("MI300X", "mi300x-192gb", 8, 448 * GB, 50 * GB)),
-    (r"mi355x", Machine("MI355X", "mi355x-288gb", 8, 535.5 * GB, 50 * GB)),
-    (r"tpu ?v4", Machine("TPU v4", "tpu-v4", 4096, 270 * GB, 6.25 * GB)),
-    (r"tpu ?v5e", Machine("TPU v5e", "tpu-v5e", 256, 200 * GB, 3.125 * GB)),
-    (r"tpu ?v5p", Machine("TPU v5p", "tpu-v5p", 8960, 600 * GB, 6.25 * GB)),
-    (r"tpu ?v6e", Machine("TPU v6e", "tpu-v6e", 256, 400 * GB, 12.5 * GB)),
-    (r"gaudi ?2", Machine("Gaudi 2", "gaudi2-96gb", 8, 262.5 * GB, 37.5 * GB)),
-    (r"gaudi ?3", Machine("Gaudi 3", "gaudi3-128gb", 8, 525 * GB, 75 * GB)),
-    (r"trainium ?2", Machine("Trainium 2", "trainium2-96gb", 16, 640 * GB, 25 * GB)),
-)
-"""Patterns in column ``accelerator``, ignoring case, in order.
+_PACKAGE = re.compile(r" (?:SXM|\d+ GB|\()")
+"""Where the name of a preset goes on with its package and memory."""
 
-Link and port rates: NVIDIA's and Google's data sheets as tabled in stas00/ml-engineering@744d01e
-and the TPU pages of docs.cloud.google.com; a TPU slice counts as one node.
-"""
+
+def find_machine(name: str) -> Machine | None:
+    """Return the machine behind an accelerator's name; None where no preset is meant.
+
+    It is that of the preset with most of its words in the name, the memory or else the most.
+    The words of a preset are those of its file and of its `aliases`.
+
+    Examples
+    --------
+    >>> [find_machine(name).preset for name in ("NVIDIA A100-SXM4-40GB", "H100 PCIe", "8xV100")]
+    ['a100-40gb', 'h100-pcie-80gb', 'v100-32gb']
+    """
+    words = _words(name)
+    return max(
+        (entry for entry in _machines() if entry[0] <= words),
+        key=lambda entry: (len(entry[0]), f"{entry[1]:.0f}gb" in words, entry[1]),
+        default=(None, 0.0, None),
+    )[2]
 
 
 def machine_of(name: str) -> Machine:
@@ -110,12 +104,50 @@ def machine_of(name: str) -> Machine:
     Raises
     ------
     InputError
-        If none of `MACHINES` is meant, or its preset is not there.
+        If no preset is meant.
     """
-    machine = next((entry for pattern, entry in MACHINES if re.search(pattern, name, re.I)), None)
-    if machine and machine.preset in preset_names("accelerators"):
+    if machine := find_machine(name):
         return machine
-    raise InputError("accelerator", "must have a preset", name, "add one to presets/accelerators")
+    raise InputError(
+        "accelerator",
+        "must have a preset",
+        name,
+        "name the nearest one, or add a file to presets/accelerators",
+    )
+
+
+def _words(name: str) -> frozenset[str]:
+    """Return the words of a name.
+
+    Examples
+    --------
+    >>> sorted(_words("8xA100 SXM 40 GB"))
+    ['40gb', 'a100', 'sxm']
+    """
+    text = re.sub(r"(\d) gb", r"\1gb", name.lower())
+    return frozenset(re.findall(r"(?:\b\d+x)?([a-z0-9]+)", text))
+
+
+@kept_per_edition(1)
+def _machines() -> tuple[tuple[frozenset[str], float, Machine], ...]:
+    """Return the words of every name of every preset, its memory in GiB and what it is built in."""
+    entries = []
+    for preset in preset_names("accelerators"):
+        file = checked(
+            AcceleratorFile,
+            load_toml(preset_path("accelerators", f"{preset}.toml")),
+            "accelerator.",
+        )
+        machine = Machine(
+            _PACKAGE.split(file.name)[0],
+            preset,
+            file.usual_node.devices,
+            from_gbps_bytes(file.scale_up_GBps or 0.0),
+            from_gbps_bytes(file.usual_node.nic_bandwidth_GBps),
+        )
+        names = (re.sub(r"-\d+gb", "", preset), *file.aliases)
+        entries += [(_words(alias), file.memory_GiB, machine) for alias in names]
+    return tuple(entries)
 
 
 @kept_per_edition(64)
@@ -184,10 +216,8 @@ def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> 
     )
 
 
-@lru_cache(maxsize=256)
-def network_of(fabric: Fabric) -> Network:
-    """Return a fabric's levels; runs on the same fabric share them."""
-    return collapse(fabric)
+network_of = lru_cache(maxsize=256)(collapse)
+"""Levels of a fabric; runs on the same fabric share them."""
 
 
 BY_NAME = (
@@ -273,7 +303,7 @@ def model_of(run: Run) -> Model:
     """
     family = family_of(run)
     preset = _nearest(run, family)
-    latent = int(str(preset.get("kv_rank", 0))) > 0
+    latent = _size(preset, "kv_rank") > 0
     width = run.head_dim or _size(preset, "head_dim") or run.hidden // run.heads
     require(
         not (not run.head_dim and "head_dim" not in preset and run.hidden % run.heads),
@@ -284,7 +314,7 @@ def model_of(run: Run) -> Model:
     )
     dense = min(run.dense_layers or _size(preset, "dense_blocks"), run.layers - 1)
     mixture = run.experts > 1
-    groups, top_groups = _groups(preset, run.experts)
+    routed = preset if preset.get("experts") == run.experts else {}
     return Model(
         name=run.model,
         family=family,
@@ -308,23 +338,14 @@ def model_of(run: Run) -> Model:
         kv_rank=_size(preset, "kv_rank"),
         rope_dim=_size(preset, "rope_dim"),
         value_dim=_size(preset, "value_dim"),
-        expert_groups=groups,
-        top_groups=top_groups,
+        expert_groups=_size(routed, "expert_groups") or 1,
+        top_groups=_size(routed, "top_groups") or 1,
         source=run.source,
     )
 
 
-def _groups(preset: dict[str, object], experts: int) -> tuple[int, int]:
-    """Return groups that tokens choose experts from, of a preset with as many experts; else one."""
-    same = preset.get("experts") == experts
-    return (
-        (_size(preset, "expert_groups") or 1, _size(preset, "top_groups") or 1) if same else (1, 1)
-    )
-
-
 def _size(preset: dict[str, object], field: str) -> int:
-    value = preset.get(field, 0)
-    return value if isinstance(value, int) else 0
+    return int(str(preset.get(field, 0)))
 
 
 def _nearest(run: Run, family: str) -> dict[str, object]:

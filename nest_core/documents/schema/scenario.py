@@ -47,6 +47,13 @@ class CollectivesTable(SchemaTable):
 Precision = Literal["bf16", "fp16", "fp8", "int8", "nvfp4", "tf32", "fp32"]
 
 
+class UsualNodeTable(SchemaTable):
+    """``accelerator.usual_node``: what logs and tables leave to be assumed."""
+
+    devices: Count = 8
+    nic_bandwidth_GBps: Positive = 50.0
+
+
 class AcceleratorFile(SchemaTable):
     """An accelerator preset, or its overridden form: what the device has.
 
@@ -59,6 +66,8 @@ class AcceleratorFile(SchemaTable):
     memory_bandwidth_GBps: Positive
     scale_up_GBps: Positive | None = None
     scale_up_devices: Count | None = None
+    aliases: list[Name] = []
+    usual_node: UsualNodeTable = UsualNodeTable()
     peak_TFLOPs: Annotated[dict[Precision, Positive], Field(min_length=1)]
     matmul_TFLOPs: dict[Precision, Positive] = {}
     units: Count

@@ -24,11 +24,10 @@ from nest_core.calibration.training.bands import (
     load_bands,
     load_settings,
 )
-from nest_core.calibration.training.machines import Machine, accelerator_of, machine_of
+from nest_core.calibration.training.machines import accelerator_of, find_machine
 from nest_core.costs import Overlap, Plan
 from nest_core.costs.head_room import spread_of
 from nest_core.documents import (
-    InputError,
     capital,
     humanise,
     humanise_rate,
@@ -155,15 +154,8 @@ def _unlike_every_run(scenario: ScenarioValues) -> tuple[str, ...]:
 
 
 def _device(accelerator: Accelerator) -> str:
-    machine = _machine(accelerator)
+    machine = find_machine(accelerator.name)
     return machine.name if machine else accelerator.name
-
-
-def _machine(accelerator: Accelerator) -> Machine | None:
-    try:
-        return machine_of(accelerator.name)
-    except InputError:
-        return None
 
 
 def _differences(
@@ -171,7 +163,7 @@ def _differences(
 ) -> tuple[str, ...]:
     """What keeps a plan out of a region, in words."""
     model, point = scenario.model, plan.point
-    device, machine = _device(scenario.accelerator), _machine(scenario.accelerator)
+    device, machine = _device(scenario.accelerator), find_machine(scenario.accelerator.name)
     per_node = machine.per_node if machine and device == band.cell[0] else node
     one_node = plan.devices_used <= per_node
     here = cell(device, kind_of(point.zero, point.pp), model.experts, scenario.precision, one_node)
@@ -206,7 +198,7 @@ def _size(value: float) -> str:
 
 def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) -> str:
     """Says so where devices have much less between nodes than the measured clusters gave them."""
-    machine = _machine(accelerator)
+    machine = find_machine(accelerator.name)
     if machine is None or plan.devices_used <= machine.per_node:
         return ""
     outside = [level for level in network.levels if level.group_size > machine.per_node]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
 from nest_core.calibration.training.machines import (
+    Machine,
     accelerator_of,
     fabric_of,
+    find_machine,
     machine_of,
     network_of,
 )
@@ -15,6 +19,8 @@ from nest_core.calibration.training.predict import plan_of, predict, problem_of,
 from nest_core.costs import price
 from nest_core.costs.plan import even_cuts
 from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, look_again, preset_names, preset_path
+from nest_core.hardware import load_accelerator
 
 
 def plan(row):
@@ -112,9 +118,64 @@ def test_machines(name, machine):
     assert accelerator_of(name).peak_flops
 
 
-@pytest.mark.parametrize("name", ["Abacus", "GH200"])
+@pytest.mark.parametrize(
+    ("name", "preset", "devices", "intra_GBps"),
+    [
+        ("NVIDIA H100 PCIe", "h100-pcie-80gb", 8, 63.0),
+        ("NVIDIA H100 NVL", "h100-nvl-94gb", 8, 63.0),
+        ("NVIDIA A100-PCIE-80GB", "a100-pcie-80gb", 8, 31.5),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb", 8, 31.5),
+        ("NVIDIA H20", "h20-96gb", 8, 450.0),
+        ("NVIDIA H800", "h800-80gb", 8, 200.0),
+        ("NVIDIA A800-SXM4-80GB", "a800-80gb", 8, 200.0),
+        ("NVIDIA L40S", "l40s-48gb", 8, 31.5),
+        ("NVIDIA GH200 480GB", "gh200-96gb", 4, 450.0),
+        ("AMD Instinct MI325X OAM", "mi325x-256gb", 8, 448.0),
+        ("Tesla V100-SXM2-16GB", "v100-16gb", 8, 150.0),
+        ("TPU v7x", "tpu-v7x", 9216, 600.0),
+        ("Ironwood", "tpu-v7x", 9216, 600.0),
+        ("TPU v5 lite", "tpu-v5e", 256, 200.0),
+        ("TPU v5", "tpu-v5p", 8960, 600.0),
+        ("8xH100", "h100-80gb", 8, 450.0),
+    ],
+)
+def test_devices_are_known_by_the_names_that_drivers_print(name, preset, devices, intra_GBps):
+    """A PCIe card was taken for an SXM board, L40S, H20 and TPU v7x were refused."""
+    machine = machine_of(name)
+    assert machine.preset == preset
+    assert (machine.per_node, machine.intra_Bps) == (devices, intra_GBps * 1e9)
+
+
+@pytest.mark.parametrize("preset", preset_names("accelerators"))
+def test_every_accelerator_is_known_by_its_own_names(preset):
+    """Of its file, of its first key and in its aliases; the rate inside nodes is its own."""
+    device = load_accelerator(preset)
+    names = load_toml(preset_path("accelerators", f"{preset}.toml")).get("aliases", [])
+    assert {machine_of(name).preset for name in (preset, device.name, *names)} == {preset}
+    assert machine_of(preset).intra_Bps == device.scale_up_Bps
+
+
+def test_an_accelerator_of_ones_own_is_known_by_its_file(tmp_path, monkeypatch):
+    """No code names accelerators."""
+    copy = tmp_path / "presets"
+    shutil.copytree(preset_path("accelerators"), copy / "accelerators")
+    shutil.copytree(preset_path("estimators"), copy / "estimators")
+    text = (copy / "accelerators" / "h100-80gb.toml").read_text(encoding="utf-8")
+    own = text.replace("H100 SXM 80 GB", "X9 SXM 80 GB", 1).replace(
+        "scale_up_devices = 8", 'aliases = ["Xenon 9"]\nusual_node = { devices = 16 }'
+    )
+    (copy / "accelerators" / "x9-80gb.toml").write_text(own, encoding="utf-8")
+    monkeypatch.setattr("nest_core.documents.presets._root", lambda: copy)
+    look_again()
+    machines = {machine_of(name) for name in ("acme X9", "ACME Xenon 9")}
+    monkeypatch.undo()
+    look_again()
+    assert machines == {Machine("X9", "x9-80gb", 16, 450e9, 50e9)}
+    assert find_machine("acme X9") is None
+
+
+@pytest.mark.parametrize("name", ["Abacus", "GeForce RTX 4090"])
 def test_an_unknown_accelerator_is_refused(one, name):
-    """A GH200 was taken for an H200, which has other memory and no NVSwitch beside it."""
     with pytest.raises(InputError, match="accelerator must have a preset"):
         predict(one(accelerator=name).run)
 
