@@ -5,8 +5,7 @@ the product of a degree within a slice (``ici_``) and between slices (``dcn_``):
 slice, elsewhere a node is one. Ranks are numbered with ``expert`` innermost, then ``tensor``,
 ``context``, ``fsdp``, ``data`` and, where there is a pipeline, ``stage``. ``fsdp``, ``context``
 and ``expert`` cut weights and ``data`` repeats them, so ZeRO 3 is ``fsdp``, ZeRO 0 ``data`` and
-ZeRO 1 ``data`` with
-``shard_optimizer_over_data``.
+ZeRO 1 ``data`` with ``shard_optimizer_over_data``.
 
 What is recomputed is ``full`` or ``minimal``: the policy ``none`` compiles to what ``full`` does.
 Without a pipeline a replica's micro-batches are steps of gradient accumulation; with one they
@@ -15,7 +14,7 @@ pass it together and all wait for the backward pass, which is GPipe's order.
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from nest_core.costs import Plan, Point, Report
 from nest_core.interop.exporters.values import (
@@ -181,17 +180,14 @@ def _nearest(degrees: tuple[int, ...], shape: Sequence[int]) -> tuple[int, ...] 
             for choice in combinations(shape, count)
         }
     )
-    found_any: list[tuple[int, ...]] = [()]
-    for _ in degrees:
-        found_any = [(*some, size) for some in found_any for size in sizes]
-    lying = [
-        some
-        for some in found_any
-        if math.prod(some) == math.prod(degrees) and mesh_dimensions(some, shape) is not None
-    ]
+    lying = (
+        mesh
+        for mesh in product(sizes, repeat=len(degrees))
+        if math.prod(mesh) == math.prod(degrees) and mesh_dimensions(mesh, shape) is not None
+    )
     return min(
         lying,
-        key=lambda some: sum(abs(math.log(a / b)) for a, b in zip(some, degrees, strict=True)),
+        key=lambda mesh: sum(abs(math.log(a / b)) for a, b in zip(mesh, degrees, strict=True)),
         default=None,
     )
 
