@@ -11,7 +11,7 @@ import time
 
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
-TOOLS = ("torchtitan", "maxtext", "deepspeed", "megatron", "pipelining", "galvatron")
+TOOLS = ("torchtitan", "maxtext", "deepspeed", "megatron", "pipelining", "facts", "galvatron")
 """Modules of this package, in the order of the table."""
 
 HEAD = """# Tools of other people

@@ -1,6 +1,6 @@
 """MaxText's own reading of our exports, and JAX's meshes on slices beside ours.
 
-MaxText asks for Python 3.12; its configuration also runs on 3.11 beside an older JAX.
+MaxText asks for Python 3.12.
 """
 
 import itertools
@@ -15,10 +15,12 @@ TOOL = Tool(
     "maxtext",
     "0.2.5",
     (
-        "jax==0.10.2", "flax==0.12.8", "optax==0.2.8", "pydantic==2.14.4", "omegaconf==2.4.0",
-        "absl-py", "packaging", "pathwaysutils", "jinja2",
+        "jax==0.11.2", "flax==0.12.12", "optax", "pydantic", "omegaconf", "absl-py", "packaging",
+        "pathwaysutils", "jinja2", "qwix", "aqtp", "tokamax", "huggingface_hub", "transformers",
+        "grain", "drjax", "pillow", "tiktoken", "sentencepiece", "sympy",
     ),
-    alone=("--ignore-requires-python", "maxtext==0.2.5"),
+    alone=("maxtext==0.2.5",),
+    python="3.12",
 )  # fmt: skip
 MODELS = ("llama3-8b", "mixtral-8x7b", "qwen3-8b", "qwen3-30b-a3b", "llama2-70b", "deepseek-v3")
 PINS = (
@@ -51,4 +53,4 @@ def meshes() -> Row:
     answers = read_cases(TOOL, "maxtext_meshes.py", folder)
     agreed = sum(answer["accepted"] for answer in answers)
     remark = "" if agreed == len(answers) else next(a["reason"] for a in answers if a["reason"])
-    return Row("jax", "0.10.2", "meshes on slices, ours beside", len(answers), agreed, remark)
+    return Row("jax", "0.11.2", "meshes on slices, ours beside", len(answers), agreed, remark)

@@ -6,7 +6,7 @@ from benchmarks.outside.tool import Row, Tool
 TOOL = Tool(
     "megatron-core",
     "0.19.2",
-    ("einops", "triton==3.7.0"),
+    ("einops", "numpy", "packaging", "triton==3.7.0"),
     alone=("--ignore-requires-python", "megatron-core==0.19.2"),
     torch=True,
 )

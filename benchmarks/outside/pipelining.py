@@ -16,7 +16,7 @@ from benchmarks.outside.tool import Row, Tool, reasons
 from nest_core.costs import Point
 from nest_core.costs.schedules import in_flight, iteration_seconds
 
-TOOL = Tool("pipelining", "torch 2.13.0", torch=True)
+TOOL = Tool("torch", "2.13.0", ("numpy",), torch=True)
 NAMES = {"1F1B": "1f1b", "GPipe": "gpipe", "Interleaved1F1B": "interleaved"}
 PIPELINES, VIRTUAL = (2, 4, 8), (2, 3)
 

@@ -73,9 +73,7 @@ class Tool:
         python = home / "bin" / "python"
         if stamp.exists() and stamp.read_text() == state:
             return python
-        base = shutil.which(f"python{self.python}") if self.python else sys.executable
-        if base is None:
-            raise Missing(f"there is no python{self.python} here")
+        base = _python(self.python) if self.python else sys.executable
         shutil.rmtree(home, ignore_errors=True)
         _run([base, "-m", "venv", str(home)])
         if self.torch:
@@ -125,6 +123,17 @@ def reasons(texts: Sequence[str], most: int = 4) -> str:
     said = [f"{len(group)} x {group[0]}" for group in ordered[:most]]
     rest = sum(map(len, ordered[most:]))
     return "; ".join(said + ([f"{rest} others"] if rest else []))
+
+
+def _python(version: str) -> str:
+    """Return a Python of a version, on the path or among those of pyenv."""
+    name = f"python{version}"
+    homes = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/{name}"))
+    for place in filter(None, [shutil.which(name), *map(str, homes)]):
+        # A command of pyenv is there for versions that it does not start.
+        if not subprocess.run([place, "--version"], capture_output=True).returncode:
+            return place
+    raise Missing(f"there is no {name} here")
 
 
 def _run(words: Sequence[str], limit_s: int = INSTALL_S) -> str:
