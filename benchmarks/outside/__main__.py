@@ -11,7 +11,10 @@ import time
 
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
-TOOLS = ("torchtitan", "maxtext", "deepspeed", "megatron", "pipelining", "facts", "galvatron")
+TOOLS = (
+    "torchtitan", "maxtext", "deepspeed", "megatron", "pipelining", "infiniband", "facts",
+    "galvatron",
+)  # fmt: skip
 """Modules of this package, in the order of the table."""
 
 HEAD = """# Tools of other people

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -96,6 +97,57 @@ class Tool:
         return Row(self.name, self.version, what, tried, accepted, remark)
 
 
+@dataclass(frozen=True, slots=True)
+class Debian:
+    """Programs of Debian packages, unpacked and not installed.
+
+    Parameters
+    ----------
+    name : str
+        The package whose version is said.
+    packages : tuple of str
+        All that are unpacked, libraries among them.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+
+    def root(self) -> Path:
+        """Return the folder with their files, which are fetched where they are missing.
+
+        Raises
+        ------
+        Missing
+        """
+        home = BUILD / f"debian-{self.name}"
+        if not (home / "unpacked").exists():
+            if shutil.which("apt-get") is None:
+                raise Missing("there is no apt-get here")
+            shutil.rmtree(home, ignore_errors=True)
+            (home / "packages").mkdir(parents=True)
+            words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", *self.packages]
+            _run(words, folder=home / "packages")
+            for file in sorted((home / "packages").glob("*.deb")):
+                _run(["dpkg", "-x", str(file), str(home / "root")])
+            (home / "unpacked").touch()
+        return home / "root"
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables with which the programs find each other."""
+        root = self.root()
+        libraries = sorted({str(file.parent) for file in root.glob("usr/lib/**/*.so*")})
+        programs = [str(root / "usr" / place) for place in ("bin", "sbin")]
+        return os.environ | {
+            "PATH": os.pathsep.join([*programs, os.environ["PATH"]]),
+            "LD_LIBRARY_PATH": os.pathsep.join(libraries),
+        }
+
+    def version(self) -> str:
+        """Return the version of the package that gives the name."""
+        file = next((self.root().parent / "packages").glob(f"{self.name}_*.deb"))
+        return file.name.split("_")[1]
+
+
 def read_cases(tool: Tool, program: str, folder: Path) -> list[dict[str, Any]]:
     """Return what a program says of every case of a folder: name, accepted, reason.
 
@@ -136,10 +188,10 @@ def _python(version: str) -> str:
     raise Missing(f"there is no {name} here")
 
 
-def _run(words: Sequence[str], limit_s: int = INSTALL_S) -> str:
+def _run(words: Sequence[str], limit_s: int = INSTALL_S, folder: Path = BUILD) -> str:
     BUILD.mkdir(parents=True, exist_ok=True)  # some tools write where they run
     try:
-        done = subprocess.run(words, cwd=BUILD, capture_output=True, text=True, timeout=limit_s)
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=limit_s)
     except subprocess.TimeoutExpired as error:
         raise Missing(f"{Path(words[0]).name} took more than {limit_s} s") from error
     if done.returncode:

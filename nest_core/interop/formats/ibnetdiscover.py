@@ -284,22 +284,29 @@ def _compute_nodes(source: Source, hosts: dict[str, Cards], draft: Draft) -> lis
     """Return the hosts that have devices, in the order of their numbers.
 
     Those that are listed as nodes; else all but those that are called as a server of files or of
-    management is, or have at most half of the NICs that most have.
+    management is, or have at most half of the NICs that most have and a name unlike theirs: a card
+    whose cable is out is not discovered at all.
     """
     usual = _usual(map(len, hosts.values()))
+    series = {_DIGITS.sub("", name) for name, cards in hosts.items() if len(cards) == usual}
     place = {short_name(name): number for number, name in enumerate(source.nodes)}
     chosen = (
         [name for name in hosts if short_name(name) in place]
         or [
             name
             for name, cards in hosts.items()
-            if not _SERVER.match(name) and 2 * len(cards) > usual
+            if not _SERVER.match(name)
+            and (2 * len(cards) > usual or _DIGITS.sub("", name) in series)
         ]
         or [*hosts]
     )
     others = [name for name in hosts if name not in {*chosen}]
-    why = "not listed as nodes" if place else "by their names or few NICs no nodes of devices"
-    draft.note(len(others), "host", f" left out, {why}: {listed(others)}.")
+    draft.note(
+        len(others),
+        "host",
+        f" left out, {'not listed as' if place else 'by their names or few NICs no'} nodes"
+        f" of devices: {listed(others)}.",
+    )
     rails = {name: {min(ports)[0] for ports in hosts[name].values()} for name in chosen}
     every = Counter(map(frozenset, rails.values())).most_common(1)[0][0]
     down = [f"{name} nic{rail}" for name in chosen for rail in sorted(every - rails[name])]
