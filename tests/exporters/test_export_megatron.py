@@ -236,6 +236,25 @@ def test_scripts_hand_over_what_they_hold(target: str) -> None:
         assert words[-2:] == ["--vocab-size", "128255"]
 
 
+def test_encoders_have_their_program_in_a_folder() -> None:
+    """It moved there in 2026; Python looks for packages beside a program, not where it is run."""
+    script = str(exported("megatron", scenario("bert-large"), dp=64).files["launch.sh"])
+    stub = 'exec() { printf "%s\\n" "$PYTHONPATH" "$@"; }\n'
+    ran = subprocess.run(
+        ["bash", "-c", stub + script, "launch.sh", "--mock-data"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_NODEID": "3"},
+    )
+    folder, *words = ran.stdout.splitlines()
+    assert folder == "/"
+    assert "examples/bert/pretrain_bert.py" in words
+    assert words[-1] == "--mock-data"
+    assert "PYTHONPATH" not in str(exported("megatron", scenario(), dp=64).files["launch.sh"])
+
+
 def test_modules_to_recompute_are_named() -> None:
     """As Megatron-LM's own flag and field do, and the flags are read back as the same plan."""
     asked = scenario("mixtral-8x7b")

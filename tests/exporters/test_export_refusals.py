@@ -25,6 +25,8 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
      r"plan\.schedule must be 1f1b for DeepSpeed"),
     ("astra-sim", {"dp": 16, "pp": 4, "schedule": "zb_2p"}, (),
      r"plan\.schedule must be 1f1b, gpipe or interleaved for ASTRA-sim"),
+    ("megatron", {"dp": 32, "pp": 2, "interleave": 2}, ('workload.overlap="none"',),
+     r"plan\.pp must be more than 2 for Megatron-LM where virtual stages hide none"),
     ("megatron", {"dp": 16, "pp": 4, "zero": 2}, (), r"plan\.zero must be 0 or 1 with a pipeline"),
     ("nemo", {"dp": 16, "pp": 4, "zero": 3}, (), r"plan\.zero must be 0 or 1 with a pipeline"),
     ("megatron", {"dp": 4, "cp": 4, "pp": 4, "order": ["tp", "dp", "cp", "pp"]}, (),

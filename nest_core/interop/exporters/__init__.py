@@ -1,8 +1,8 @@
 """Plans in the words of other programs: launch arguments, rank order and host files.
 
 Each target is a pure function of a scenario and a priced plan that gives `ExportFiles`, or raises
-`ExportRefused` with one sentence where the program cannot express the plan. Modules name the
-version that their options were checked against.
+`ExportRefused` with one sentence where the program cannot express the plan; `releases` names
+the release that its options were checked against.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,6 +18,7 @@ from nest_core.interop.exporters import (
     slurm,
     torchtitan,
 )
+from nest_core.interop.exporters.releases import RELEASES
 from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_first
 from nest_core.scenario import ScenarioValues
 
@@ -33,17 +34,6 @@ TARGETS: Mapping[str, Callable[[ScenarioValues, Report], ExportFiles]] = {
     "astra-sim": astra_sim.export_astra_sim,
 }
 """Every target by the name that ``nest-studio export --to`` takes."""
-
-RELEASES: Mapping[str, str] = {
-    "megatron": megatron.VERSION,
-    "nemo": nemo.VERSION,
-    "deepspeed": deepspeed.VERSION,
-    "torchtitan": torchtitan.VERSION,
-    "maxtext": maxtext.VERSION,
-    "slurm": slurm.VERSION,
-    "astra-sim": astra_sim.VERSION,
-}
-"""What the files of every target are written for."""
 
 _OFFLOADING = ("megatron", "deepspeed", "slurm")
 """Those that say what is on the host; Slurm starts any program."""

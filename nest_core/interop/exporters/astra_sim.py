@@ -1,6 +1,6 @@
 """ASTRA-sim: one Chakra trace per NPU, groups, network and system, and the command that runs them.
 
-Formats of ASTRA-sim at commit 2ad88b8d (analytical network as JSON, which earlier readers take as
+Formats of ASTRA-sim (analytical network as JSON, which earlier readers take as
 YAML too) with the Chakra feeder v3; options of ``network_frontend/analytical/common/
 CmdLineParser.cc``. ASTRA-sim reads binary traces only, and the text form that Chakra's converter
 knows has neither stages nor groups, so the traces are written in full
@@ -31,9 +31,8 @@ from nest_core.interop.formats.values import unsaid
 from nest_core.network import IntArray, Network
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["MAX_NODES", "VERSION", "export_astra_sim"]
+__all__ = ["MAX_NODES", "export_astra_sim"]
 
-VERSION = f"ASTRA-sim commit 2ad88b8d, {chakra.SCHEMA}"
 MAX_NODES = 1_000_000
 """Nodes of all traces together."""
 
@@ -102,7 +101,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
         )
         for rank in range(point.devices_used)
     }
-    top = header(scenario, plan, VERSION)
+    top = header(scenario, plan, "astra-sim")
     has_groups = bool(groups.members)
     if has_groups:
         members = {

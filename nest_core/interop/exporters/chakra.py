@@ -1,7 +1,7 @@
 """Chakra execution traces: messages of Chakra's schema, each behind its length.
 
-A trace is a ``GlobalMetadata`` message and ``Node`` messages (``schema/protobuf/et_def.proto`` at
-commit 6dc63e14; reader: ASTRA-sim's ``workload/feeder_v3/protobuf_util.h``). The part of the
+A trace is a ``GlobalMetadata`` message and ``Node`` messages (``schema/protobuf/et_def.proto``;
+reader: ASTRA-sim's ``workload/feeder_v3/protobuf_util.h``). The part of the
 schema that traces use is built here at run time, so that no compiler of protocol buffers is needed.
 """
 
@@ -21,7 +21,6 @@ __all__ = [
     "COMPUTE",
     "RECEIVE",
     "REDUCE_SCATTER",
-    "SCHEMA",
     "SEND",
     "attributes",
     "delimited",
@@ -30,7 +29,6 @@ __all__ = [
     "node",
 ]
 
-SCHEMA = "Chakra schema commit 6dc63e14"
 COMPUTE, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER = 0, 2, 6, 7
 

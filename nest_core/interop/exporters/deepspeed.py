@@ -1,6 +1,6 @@
 """DeepSpeed: its JSON configuration, a host file, the glue that needs Python, a launch script.
 
-Keys and options of DeepSpeed 0.19.8 (``runtime/config.py`` and the sections it reads,
+Keys and options of DeepSpeed (``runtime/config.py`` and the sections it reads,
 ``launcher/runner.py``). A pipeline is a ``PipelineModule`` whose topology gives ranks their
 coordinates; it has no tensor-parallel layers, allows ZeRO 0 and 1, runs 1F1B, and cuts layers as
 evenly as they go or so that every stage has as many of one class. Without a pipeline tensor
@@ -24,9 +24,8 @@ from nest_core.interop.exporters.values import (
 )
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["VERSION", "export_deepspeed", "uniform_parts"]
+__all__ = ["export_deepspeed", "uniform_parts"]
 
-VERSION = "DeepSpeed 0.19.8"
 _NAME = "DeepSpeed"
 _ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 _PRESETS = {
@@ -91,7 +90,7 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
     plan, recompute = report.plan, report.plan.recompute[0]
     rank_mapping = launched(scenario, plan, _NAME, _ORDERS, even=False)
     _check(scenario, plan, recompute)
-    top = header(scenario, plan, VERSION)
+    top = header(scenario, plan, "deepspeed")
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Arguments: the training script, which imports engine()"
         " from nest_plan.py, and its own.\n"

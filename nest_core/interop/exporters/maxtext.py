@@ -1,6 +1,6 @@
 """MaxText: a configuration file on top of its own, and a script to start it.
 
-Keys and rules of ``configs/base.yml`` and ``configs/types.py`` of release 0.2.5. A mesh axis is
+Keys and rules of ``configs/base.yml`` and ``configs/types.py``. A mesh axis is
 the product of a degree within a slice (``ici_``) and between slices (``dcn_``): a torus is one
 slice, elsewhere a node is one. Ranks are numbered with ``expert`` innermost, then ``tensor``,
 ``context``, ``fsdp``, ``data`` and, where there is a pipeline, ``stage``. ``fsdp``, ``context``
@@ -29,9 +29,8 @@ from nest_core.interop.exporters.values import (
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["VERSION", "export_maxtext", "mesh_dimensions"]
+__all__ = ["export_maxtext", "mesh_dimensions"]
 
-VERSION = "MaxText 0.2.5"
 _NAME = "MaxText"
 _ORDER = ("tp", "cp", "dp", "pp")
 _AXES = ("expert", "tensor_sequence", "tensor", "context", "fsdp", "data", "pipeline")
@@ -90,7 +89,7 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
         )
         keys["allow_split_physical_axes"], note = _laid(degrees, torus.shape)
         notes.append(note)
-    top = header(scenario, plan, VERSION)
+    top = header(scenario, plan, "maxtext")
     lines = [f"{key}: {_yaml(value)}\n" for key, value in keys.items()]
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Run on every host; arguments go to MaxText.\n"

@@ -1,9 +1,10 @@
-"""Megatron-LM: arguments of ``pretrain_gpt.py`` (``pretrain_bert.py``) and a script to start it.
+"""Megatron-LM: arguments of ``pretrain_gpt.py`` and a script to start it.
 
-Options as of Megatron-LM commit 4393d2b9 (Megatron Core 0.16), ``megatron/training/arguments.py``
-and ``megatron/training/config``; models, stages and the rules that its checks impose in
-`nest_core.interop.exporters.megatron_core`. ZeRO 1 is its distributed optimizer, ZeRO 2 and 3 its
-fully sharded data parallelism.
+Options of ``megatron/training/arguments.py`` and ``megatron/training/config``; models, stages and
+the rules that its checks impose in `nest_core.interop.exporters.megatron_core`. Encoders are
+trained by ``examples/bert/pretrain_bert.py``, from whose folder Python would not find Megatron's
+packages by itself. ZeRO 1 is its distributed optimizer, ZeRO 2 and 3 its fully sharded data
+parallelism.
 
 References
 ----------
@@ -20,6 +21,8 @@ from nest_core.interop.exporters.megatron_core import (
     Value,
     architecture,
     check_megatron,
+    environment,
+    layout_notes,
     overlap_fields,
     recompute_fields,
     stage_fields,
@@ -31,15 +34,13 @@ from nest_core.interop.exporters.values import (
     exports,
     header,
     refuse_first,
-    refuse_if,
     torchrun,
 )
 from nest_core.scenario import ScenarioValues
 from nest_core.workload.recomputation import modules_of
 
-__all__ = ["VERSION", "export_megatron"]
+__all__ = ["export_megatron"]
 
-VERSION = "Megatron-LM commit 4393d2b9 (Megatron Core 0.16)"
 _NAME = "Megatron-LM"
 
 Words = tuple[str, ...]
@@ -82,19 +83,31 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
     """
     plan = report.plan
     rank_mapping = check_megatron(scenario, plan, _NAME)
-    refuse_if(
-        scenario.precision == "fp8" and {"moe_act", "layernorm"} & {*modules_of(plan.recompute[0])},
-        "plan.recompute",
-        f"must name neither moe_act nor layernorm in fp8 for {_NAME}, whose delayed scaling "
-        "excludes them",
-        plan.recompute[0],
-        "pin search.recompute",
+    point = plan.point
+    refuse_first(
+        (
+            scenario.precision == "fp8"
+            and {"moe_act", "layernorm"} & {*modules_of(plan.recompute[0])},
+            "plan.recompute",
+            f"must name neither moe_act nor layernorm in fp8 for {_NAME}, whose delayed scaling "
+            "excludes them",
+            plan.recompute[0],
+            "pin search.recompute to none or full",
+        ),
+        (
+            point.interleave > 1 and point.pp == 2 and not scenario.hidden.pp,
+            "plan.pp",
+            f"must be more than 2 for {_NAME} where virtual stages hide none of what they send, "
+            "as two ranks would send one another several messages at once",
+            point.pp,
+            "pin search.interleave to 1, or choose another workload.overlap",
+        ),
     )
     _check_offload(scenario, plan)
     chosen = plan_words(plan, scenario.batch)
     model = list(_model_words(architecture(scenario, _NAME)))
     bert = scenario.model.family == "bert"
-    program = "pretrain_bert.py" if bert else "pretrain_gpt.py"
+    program = "examples/bert/pretrain_bert.py" if bert else "pretrain_gpt.py"
     # The tokenizer adds a token of its own.
     vocabulary = ("--vocab-size", str(scenario.model.vocabulary - 1))
     mock = array("DATA", [("--mock-data",), ("--tokenizer-type", "NullTokenizer"), vocabulary])
@@ -103,15 +116,13 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
         if bert
         else f'if (($#)); then DATA=("$@"); else {mock.rstrip()}; fi\n'
     )
-    # One queue keeps collectives before kernels; sharding forbids it, and passes that run beside
-    # one another need several.
-    queues = "32" if scenario.hidden.experts else "" if plan.point.zero > 1 else "1"
     script = (
         "#!/usr/bin/env bash\n"
-        + header(scenario, plan, VERSION)
+        + header(scenario, plan, "megatron")
         + "# Run on every node from Megatron-LM's folder; its arguments replace the data options.\n"
         "set -euo pipefail\n"
-        + exports({"CUDA_DEVICE_MAX_CONNECTIONS": queues})
+        + exports(environment(scenario, plan.point))
+        + ('export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"\n' if bert else "")
         + array("PLAN", chosen)
         + array("MODEL", model)
         + array("TRAINING", _training_words(scenario, plan, steps))
@@ -126,6 +137,7 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
         (
             "Rotary base, norm epsilon, learning rate and router losses are Megatron-LM's "
             "defaults or placeholders: the scenario does not hold them.",
+            *layout_notes(plan),
         ),
     )
 

@@ -5,7 +5,7 @@
 Families whose blocks Megatron Core has no options for are refused: ALiBi is not among its position
 embeddings, and there is no norm behind attention and MLP.
 
-*Stages*: Megatron Core 0.16 puts the embedding before the first block and the loss after the last,
+*Stages*: Megatron Core puts the embedding before the first block and the loss after the last,
 and knows four ways to say where blocks go (``transformer_config.py``, ``transformer_block.py`` and
 ``pipeline_parallel_layer_layout.py`` of the release):
 
@@ -17,7 +17,7 @@ and knows four ways to say where blocks go (``transformer_config.py``, ``transfo
 
 `stage_fields` picks the first that says a plan's cuts.
 
-*Rank order* (``parallel_state.py`` of Megatron Core 0.16.1): tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp
+*Rank order* (``parallel_state.py``): tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp
 under ``use_tp_pp_dp_mapping``. Expert groups are numbered in the same order with the
 context-parallel axis left out, so they are neighbours among the ranks of a stage, as in a plan;
 they are built for models without experts too, and the mapping asserts that their data-parallel
@@ -46,6 +46,8 @@ __all__ = [
     "Value",
     "architecture",
     "check_megatron",
+    "environment",
+    "layout_notes",
     "layout_string",
     "overlap_fields",
     "recompute_fields",
@@ -106,7 +108,6 @@ def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> Host
             "choose another cp",
         ),
     )
-    _check_sharding(point, framework)
     _check_training(scenario, point, framework)
     if scenario.model.experts > 1:
         _check_experts(scenario, point, framework)
@@ -115,12 +116,10 @@ def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> Host
     return mapping
 
 
-def _check_sharding(point: Point, framework: str) -> None:
-    if point.zero < 2:
-        return
+def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> None:
     refuse_first(
         (
-            point.pp > 1,
+            point.zero > 1 and point.pp > 1,
             "plan.zero",
             f"must be 0 or 1 with a pipeline for {framework}, whose fully sharded "
             "data parallelism is documented for tp, cp and ep",
@@ -128,37 +127,38 @@ def _check_sharding(point: Point, framework: str) -> None:
             "pin search.zero to 0 and 1",
         ),
         (
-            swapped(point),
+            point.zero > 1 and swapped(point),
             "plan.order",
             f"must be {'-'.join(ORDER)} with ZeRO {point.zero} for {framework}",
             "-".join(point.order),
             "pin search.order",
         ),
-    )
-
-
-def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> None:
-    refuse_if(
-        scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),
-        "workload.precision",
-        f"must be fp32, fp16, bf16 or fp8 for {framework}",
-        scenario.precision,
-        "choose one of them",
-    )
-    refuse_if(
-        scenario.optimizer == "adam_bf16" or (scenario.optimizer == "adam_8bit" and not point.zero),
-        "workload.optimizer",
-        f"must be adam or sgd{'' if point.zero else ' without ZeRO'} for {framework}, whose narrow "
-        "moments need its distributed optimizer and keep master weights",
-        scenario.optimizer,
-        "choose adam, or adam_8bit with ZeRO 1",
-    )
-    refuse_if(
-        scenario.model.family == "bert" and (point.cp > 1 or point.interleave > 1),
-        "plan.cp" if point.cp > 1 else "plan.interleave",
-        f"must be 1 for an encoder in {framework}",
-        point.cp if point.cp > 1 else point.interleave,
-        "pin it to 1",
+        (
+            scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),
+            "workload.precision",
+            f"must be fp32, fp16, bf16 or fp8 for {framework}",
+            scenario.precision,
+            "choose one of them",
+        ),
+        (
+            scenario.optimizer == "adam_bf16"
+            or (scenario.optimizer == "adam_8bit" and not point.zero),
+            "workload.optimizer",
+            f"must be adam or sgd{'' if point.zero else ' without ZeRO'} for {framework}, whose "
+            "narrow moments need its distributed optimizer and keep master weights",
+            scenario.optimizer,
+            "choose adam, or adam_8bit with ZeRO 1",
+        ),
+        *(
+            (
+                scenario.model.family == "bert" and getattr(point, axis) > 1,
+                f"plan.{axis}",
+                f"must be 1 for an encoder in {framework}",
+                getattr(point, axis),
+                f"pin search.{axis} to 1",
+            )
+            for axis in ("cp", "interleave")
+        ),
     )
 
 
@@ -199,14 +199,18 @@ def _check_expert_overlap(scenario: ScenarioValues, plan: Plan, framework: str) 
         ("bf16, fp16 or fp8", scenario.precision not in ("bf16", "fp16", "fp8")),
         ("recomputation of single modules other than moe, or none", replays),
     )
-    for needed, lacking in refused:
-        refuse_if(
-            lacking,
-            "workload.expert_overlap",
-            f"must be false for {framework} without {needed}",
-            True,
-            "pin the search to it, or leave expert_overlap out",
+    refuse_first(
+        *(
+            (
+                lacking,
+                "workload.expert_overlap",
+                f"must be false for {framework} without {needed}",
+                True,
+                "pin the search to it, or set workload.expert_overlap to false",
+            )
+            for needed, lacking in refused
         )
+    )
 
 
 Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]
@@ -321,6 +325,16 @@ def _attention(model: Model) -> dict[str, Value]:
 _BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
 
 
+def environment(scenario: ScenarioValues, point: Point) -> dict[str, str]:
+    """Return environment variables of a run; an empty value unsets.
+
+    One queue keeps collectives before kernels; sharding forbids it, and passes that run beside one
+    another need several.
+    """
+    queues = "32" if scenario.hidden.experts else "" if point.zero > 1 else "1"
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": queues}
+
+
 def overlap_fields(scenario: ScenarioValues, point: Point) -> dict[str, Value]:
     """Return what hides tensor-parallel traffic, and passes of different micro-batches, as the
     scenario has it; see `check_megatron` and `hidden_traffic`.
@@ -421,6 +435,16 @@ def recompute_fields(plan: Plan) -> dict[str, Value]:
                 plan.recompute[0] != "selective", recompute_modules=modules_of(plan.recompute[0])
             ),
         }
+    )
+
+
+def layout_notes(plan: Plan) -> tuple[str, ...]:
+    """Return what people should know who change a script with a layout string."""
+    if plan.point.interleave > 1 or "pipeline_model_parallel_layout" not in stage_fields(plan):
+        return ()
+    return (
+        f"The layout of stages is that of pp {plan.point.pp}: Megatron Core reads it as "
+        "interleaved, without a word, where pp is made a divisor of that.",
     )
 
 

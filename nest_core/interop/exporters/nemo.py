@@ -1,9 +1,13 @@
-"""NeMo: a training script for Megatron-Bridge, the library behind NeMo 2's Megatron models.
+"""NeMo: a training script for Megatron-Bridge, which has taken the place of NeMo 2's recipes.
 
-Fields of the configuration classes of Megatron-Bridge 0.3.1 on Megatron Core 0.16.1
-(``training/config.py``, ``models/gpt_provider.py``, ``models/mla_provider.py``,
-``training/mixed_precision.py``). The script builds the model from the scenario's sizes on mock
-data; ranks and rules are Megatron Core's (`nest_core.interop.exporters.megatron_core`).
+Fields of its configuration classes (``training/config.py``, ``models/gpt_provider.py``,
+``models/mla_provider.py``, ``training/mixed_precision.py``). The script builds the model from the
+scenario's sizes on mock data; ranks and rules are Megatron Core's
+(`nest_core.interop.exporters.megatron_core`).
+
+A provider's own layers are alike and have plain attention, whatever its fields say: where experts
+are not in every block, or attention is latent, they come from Megatron Core's block
+specification, as in the release's DeepSeek.
 """
 
 from collections.abc import Mapping
@@ -14,6 +18,8 @@ from nest_core.interop.exporters.megatron_core import (
     Value,
     architecture,
     check_megatron,
+    environment,
+    layout_notes,
     overlap_fields,
     recompute_fields,
     stage_fields,
@@ -29,9 +35,8 @@ from nest_core.interop.exporters.values import (
 )
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["VERSION", "export_nemo"]
+__all__ = ["export_nemo"]
 
-VERSION = "Megatron-Bridge 0.3.1 (Megatron Core 0.16.1)"
 _NAME = "Megatron-Bridge"
 
 Fields = dict[str, str]
@@ -51,6 +56,8 @@ _PRECISION = {
 _DTYPE = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp8": "torch.bfloat16"}
 
 _SCRIPT = """\
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from megatron.bridge.models.gpt_provider import GPTModelProvider
@@ -67,12 +74,14 @@ from megatron.bridge.training.config import (
     SchedulerConfig,
     TokenizerConfig,
     TrainingConfig,
+    ValidationConfig,
 )
 from megatron.bridge.training.gpt_step import forward_step
 from megatron.bridge.training.mixed_precision import get_mixed_precision_config
 from megatron.bridge.training.pretrain import pretrain
 from megatron.core.activations import squared_relu
 from megatron.core.fusions.fused_bias_geglu import quick_gelu
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec
 from megatron.core.transformer.enums import AttnBackend
 
 
@@ -96,12 +105,12 @@ def export_nemo(scenario: ScenarioValues, report: Report) -> ExportFiles:
         "export with --to megatron",
     )
     rank_mapping = check_megatron(scenario, plan, _NAME)
-    top = header(scenario, plan, VERSION)
+    top = header(scenario, plan, "nemo")
     script = top + _SCRIPT + _configuration(scenario, plan)
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Run on every node.\nset -euo pipefail\n"
         'cd -- "$(dirname -- "$0")"\n'
-        + exports({"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"})
+        + exports(environment(scenario, plan.point))
         + torchrun(rank_mapping, ["train.py"])
     )
     return ExportFiles(
@@ -109,6 +118,7 @@ def export_nemo(scenario: ScenarioValues, report: Report) -> ExportFiles:
         (
             "The script trains on mock data with a placeholder learning rate; rotary base and "
             "norm epsilon are Megatron Core's defaults.",
+            *layout_notes(plan),
         ),
     )
 
@@ -124,9 +134,9 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
                 "micro_batch_size": str(plan.point.micro_batch),
                 "global_batch_size": str(scenario.batch),
                 "train_iters": "100",
-                "eval_iters": "0",
             },
         ),
+        "validation": ("ValidationConfig", {"eval_iters": "0"}),
         "optimizer": (
             "OptimizerConfig",
             {
@@ -215,12 +225,13 @@ def _model(fields: Mapping[str, Value]) -> Fields:
             result["share_embeddings_and_output_weights"] = str(value)
         elif name == "moe_layer_freq" and isinstance(value, tuple):
             result[name] = f"[0] * {value.count(0)} + [1] * {value.count(1)}"
-        elif name not in ("max_position_embeddings", "multi_latent_attention"):
+        elif name != "max_position_embeddings":
             result[name] = _literal(value)
-    if fields.get("position_embedding_type") == "learned_absolute":
-        result.pop("position_embedding_type")  # the provider's default
-    result["should_pad_vocab"] = "True"
-    return result
+    special = "num_moe_experts" in fields or "multi_latent_attention" in fields
+    blocks = "partial(get_gpt_decoder_block_spec, use_transformer_engine=True)"
+    return (
+        result | {"should_pad_vocab": "True"} | fields_where(special, transformer_layer_spec=blocks)
+    )
 
 
 def _literal(value: Value) -> str:
@@ -232,7 +243,6 @@ def _literal(value: Value) -> str:
 def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
     stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario, point)
-    exchange = '"p2p"' if scenario.context == "ring" else '"all_gather"'
     return {
         "tensor_model_parallel_size": str(point.tp),
         "pipeline_model_parallel_size": str(point.pp),
@@ -241,10 +251,18 @@ def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
         "sequence_parallel": str(point.sp),
         "pipeline_dtype": _DTYPE.get(scenario.precision, "torch.float32"),
         "attention_backend": f"AttnBackend.{scenario.attention}",
-        **fields_where(point.etp != point.tp, expert_tensor_parallel_size=str(point.etp)),
+        # Left out, it is 1 where there are expert groups, and not tp as in Megatron Core.
+        **fields_where(scenario.model.experts > 1, expert_tensor_parallel_size=str(point.etp)),
         **{name: _literal(value) for name, value in stages.items()},
-        **fields_where(point.cp > 1, cp_comm_type=exchange),
+        **fields_where(
+            point.cp > 1, cp_comm_type='"p2p"' if scenario.context == "ring" else '"all_gather"'
+        ),
         **fields_where(point.zero > 1, gradient_accumulation_fusion="False"),
+        **fields_where(
+            point.interleave > 1 and scenario.hidden.pp,
+            overlap_p2p_comm="True",
+            batch_p2p_comm="False",
+        ),
     }
 
 

@@ -1,6 +1,6 @@
 """Slurm: a batch script that gives every rank of a plan its node and its device.
 
-Options of ``sbatch`` and ``srun`` as of Slurm 22.05.8's manual pages.
+Options of ``sbatch`` and ``srun`` as of Slurm's manual pages.
 Where ranks fill node after node, ``--distribution=block`` numbers them as the plan does.
 Otherwise a rank file says for every rank its node (an index into the job's list of nodes, which
 Slurm sorts by name) and its device; the script turns it into the host file that
@@ -19,7 +19,7 @@ Several short runs as one Slurm job array: a script whose tasks launch Megatron-
 A task takes its plan by ``SLURM_ARRAY_TASK_ID`` and starts Megatron-LM's launch script
 (`nest_core.interop.exporters.megatron`) once on each of its nodes, which know their numbers from
 ``SLURM_NODEID``. Tasks run one after the other, so that none takes links from another. Options as
-of Slurm 22.05.8's sbatch(1), "--array" and "--hold", scontrol(1), "release", and srun(1).
+of Slurm's sbatch(1), "--array" and "--hold", scontrol(1), "release", and srun(1).
 """
 
 import re
@@ -43,14 +43,12 @@ __all__ = [
     "FILE",
     "STEPS",
     "UPLINKS",
-    "VERSION",
     "coordinates",
     "export_array",
     "export_slurm",
     "export_uplinks",
 ]
 
-VERSION = "Slurm 22.05.8"
 
 _slurm_TASK = """\
 #!/usr/bin/env bash
@@ -98,7 +96,7 @@ def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
     files = {
         "job.sbatch": _job(scenario, plan, rank_mapping, plain),
         "task.sh": _slurm_TASK.format(
-            top=header(scenario, plan, VERSION),
+            top=header(scenario, plan, "slurm"),
             source="too" if plain else "from the rank file",
             device=_FROM_SLURM.format(per_node=int(rank_mapping.per_host[0]))
             if plain
@@ -163,7 +161,7 @@ def _job(scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, plain:
     return (
         "#!/usr/bin/env bash\n"
         + directives
-        + header(scenario, plan, VERSION)
+        + header(scenario, plan, "slurm")
         + "# Submit from the folder of these files: sbatch job.sbatch PROGRAM [ARGUMENT]...\n"
         "set -euo pipefail\n"
         ': "${1:?the program that every rank runs}"\n'
@@ -188,7 +186,7 @@ def _ranks(
         *(places[axis] for axis in axes),
         strict=True,
     )
-    head = header(scenario, plan, VERSION) + f"# rank node device on_node {' '.join(axes)}\n"
+    head = header(scenario, plan, "slurm") + f"# rank node device on_node {' '.join(axes)}\n"
     return head + "".join(
         f"{rank} {used[host]} {slot} {crowd[host]} {' '.join(map(str, place))}\n"
         for rank, (host, slot, *place) in enumerate(rows)

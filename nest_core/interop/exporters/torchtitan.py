@@ -1,8 +1,8 @@
 """torchtitan: a configuration function and a script to start it.
 
 Fields of ``torchtitan/config/configs.py``, rules of ``distributed/parallel_dims.py``,
-``distributed/pipeline_parallel.py`` and ``distributed/activation_checkpoint.py`` in release
-0.3.0. ``--module`` takes any importable module, so the plan is one; it starts from the
+``distributed/pipeline_parallel.py`` and ``distributed/activation_checkpoint.py``.
+``--module`` takes any importable module, so the plan is one; it starts from the
 configuration that torchtitan ships for the model and sets what the plan says.
 
 Its mesh is pp, dp, cp, tp from the outside in. ZeRO 3 is its fully sharded data parallelism,
@@ -32,9 +32,8 @@ from nest_core.interop.exporters.values import (
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 
-__all__ = ["VERSION", "export_torchtitan", "flavour_of"]
+__all__ = ["export_torchtitan", "flavour_of"]
 
-VERSION = "torchtitan 0.3.0"
 _NAME = "torchtitan"
 _ORDER = ("tp", "cp", "dp", "pp")
 _SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
@@ -52,7 +51,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
     package, flavour, base = flavour_of(scenario.model)
     rank_mapping = launched(scenario, plan, _NAME, (_ORDER,))
     _check(scenario, plan.point, recompute)
-    top = header(scenario, plan, VERSION)
+    top = header(scenario, plan, "torchtitan")
     lines = [
         f"config.{name} = {value}" for name, value in _settings(scenario, plan, recompute).items()
     ]
@@ -108,7 +107,7 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
         "training.mixed_precision_param": (
             '"bfloat16"' if scenario.precision == "bf16" else '"float32"'
         ),
-        # Under its default of 0.3.0 PyTorch 2.13 lays no model out.
+        # Under its default PyTorch 2.13 lays no model out.
         "parallelism.spmd_backend": '"partial_dtensor"',
         "parallelism.data_parallel_replicate_degree": str(replicas),
         "parallelism.data_parallel_shard_degree": str(point.dp // replicas),

@@ -21,6 +21,7 @@ import numpy as np
 from nest_core.costs import Plan, Point
 from nest_core.costs.layout import device_order
 from nest_core.documents import InputError
+from nest_core.interop.exporters.releases import RELEASES
 from nest_core.network import IntArray, Network, collapse
 from nest_core.scenario import ScenarioValues, scenario_title
 
@@ -144,11 +145,11 @@ class ExportFiles:
     notes: tuple[str, ...] = ()
 
 
-def header(scenario: ScenarioValues, plan: Plan, version: str) -> str:
-    """Return comment lines that say what a file is, for which version, and of which plan."""
+def header(scenario: ScenarioValues, plan: Plan, target: str) -> str:
+    """Return comment lines that say what a file is, for which release, and of which plan."""
     lines = (
         f"{scenario_title(scenario)}: {plan.words}.",
-        f"Checked against {version}.",
+        f"Checked against {RELEASES[target]}.",
     )
     return "".join(f"# {' '.join(line.split())}\n" for line in lines)
 
