@@ -12,7 +12,7 @@ import time
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
-    "torchtitan", "maxtext", "deepspeed", "megatron", "pipelining", "infiniband", "facts",
+    "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband", "facts",
     "galvatron",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""

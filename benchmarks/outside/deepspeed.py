@@ -2,9 +2,17 @@
 
 from benchmarks.outside.plans import export_rows
 from benchmarks.outside.tool import Row, Tool
+from nest_core.interop.exporters.releases import PACKAGES
 
-TOOL = Tool("deepspeed", "0.19.8", ("deepspeed==0.19.8",), torch=True)
-PINS = ("search.sp=false", "search.cp=1", 'search.recompute=["none", "full"]')
+VERSION = PACKAGES["deepspeed"]
+TOOL = Tool("deepspeed", VERSION, (f"deepspeed=={VERSION}",), torch=True)
+PINS = (
+    "search.sp=false",
+    "search.cp=1",
+    "search.pp=1",
+    'search.recompute=["none", "full"]',
+    'search.seating="consecutive"',
+)
 MODELS = ("llama3-8b", "mixtral-8x7b", "gpt3-13b", "qwen3-30b-a3b", "llama2-7b", "deepseek-v3")
 
 

@@ -10,16 +10,18 @@ import math
 from benchmarks.outside.plans import export_rows
 from benchmarks.outside.tool import BUILD, Row, Tool, read_cases
 from nest_core.interop.exporters.maxtext import mesh_dimensions
+from nest_core.interop.exporters.releases import PACKAGES
 
+VERSION = PACKAGES["maxtext"]
 TOOL = Tool(
     "maxtext",
-    "0.2.5",
+    VERSION,
     (
         "jax==0.11.2", "flax==0.12.12", "optax", "pydantic", "omegaconf", "absl-py", "packaging",
         "pathwaysutils", "jinja2", "qwix", "aqtp", "tokamax", "huggingface_hub", "transformers",
         "grain", "drjax", "pillow", "tiktoken", "sentencepiece", "sympy",
     ),
-    alone=("maxtext==0.2.5",),
+    alone=(f"maxtext=={VERSION}",),
     python="3.12",
 )  # fmt: skip
 MODELS = ("llama3-8b", "mixtral-8x7b", "qwen3-8b", "qwen3-30b-a3b", "llama2-70b", "deepseek-v3")

@@ -32,15 +32,16 @@ class Written:
 
 
 @cache
-def drawn_scenario(model: str) -> ScenarioValues:
+def drawn_scenario(model: str, *settings: str) -> ScenarioValues:
     """Return the scenario of 64 devices that plans of a model are drawn for."""
     return load_scenario(
         "llama2-7b-64-h100",
         [
+            *settings,
             f'workload.model="{model}"',
             'fabric="h100-spine-leaf-64"',
             "workload.global_batch_sequences=512",
-            "workload.sequence_length_tokens=2048",
+            "workload.sequence_length_tokens=1536",
         ],
     )
 
@@ -57,7 +58,7 @@ def best_plans(pins: tuple[str, ...]) -> Iterator[tuple[ScenarioValues, Report]]
 def drawn_fields(rng: random.Random, scenario: ScenarioValues) -> dict[str, Any]:
     """Return the fields of some plan of 64 devices; not all are plans of the scenario."""
     model, layers = scenario.model, scenario.model.blocks + 2
-    tp, pp, cp = rng.choice(ROOMS), rng.choice(ROOMS), rng.choice((1, 1, 1, 2, 4))
+    tp, pp, cp = rng.choice(ROOMS), rng.choice(ROOMS), rng.choice((1, 1, 1, 2, 3, 4))
     fields: dict[str, Any] = {
         "tp": tp,
         "sp": tp > 1 and rng.random() < 0.7,
@@ -86,23 +87,30 @@ def drawn_fields(rng: random.Random, scenario: ScenarioValues) -> dict[str, Any]
     return fields
 
 
-def drawn_plans(models: tuple[str, ...], seed: int = 0) -> Iterator[tuple[ScenarioValues, Report]]:
-    """Give plans of models in turn, each priced; the same seed, the same plans."""
+def drawn_plans(
+    models: tuple[str, ...], jobs: tuple[str, ...] = (), seed: int = 0
+) -> Iterator[tuple[ScenarioValues, Report]]:
+    """Give plans of models in turn, each priced; the same seed, the same plans.
+
+    ``jobs`` are settings of which every second plan has one.
+    """
     for number in range(MOST_DRAWS):
         rng = random.Random(f"{seed} {number}")
-        scenario = drawn_scenario(models[number % len(models)])
-        problem = scenario.problem()
+        job = jobs[number // 2 % len(jobs) :][:1] if jobs and number % 2 else ()
+        scenario = drawn_scenario(models[number % len(models)], *job)
         try:
-            plan = given_plan(scenario, problem, drawn_fields(rng, scenario)).plan
+            plan = given_plan(scenario, scenario.problem(), drawn_fields(rng, scenario)).plan
             yield scenario, price(scenario.problem(plan.recompute), plan)
         except InputError:
             continue
 
 
-def written(target: str, models: tuple[str, ...], pins: tuple[str, ...]) -> tuple[Written, Written]:
+def written(
+    target: str, models: tuple[str, ...], pins: tuple[str, ...], jobs: tuple[str, ...] = ()
+) -> tuple[Written, Written]:
     """Return exports of the plans of all scenarios, and of `DRAWN` drawn ones."""
     shipped = _write(f"{target}-scenarios", target, best_plans(pins))
-    return shipped, _write(f"{target}-drawn", target, drawn_plans(models))
+    return shipped, _write(f"{target}-drawn", target, drawn_plans(models, jobs))
 
 
 def _write(name: str, target: str, plans: Iterator[tuple[ScenarioValues, Report]]) -> Written:
@@ -141,12 +149,21 @@ def _facts(name: str, scenario: ScenarioValues, report: Report) -> dict[str, Any
         "micro_batches": plan.point.micro_batches(batch),
         "blocks": scenario.model.blocks,
         "experts": scenario.model.experts,
+        "dense": scenario.model.dense_blocks
+        if scenario.model.experts > 1
+        else scenario.model.blocks,
+        "latent": scenario.model.kv_rank > 0,
         "plan": plan.to_json(),
     }
 
 
 def export_rows(
-    tool: Tool, target: str, program: str, models: tuple[str, ...], pins: tuple[str, ...] = ()
+    tool: Tool,
+    target: str,
+    program: str,
+    models: tuple[str, ...],
+    pins: tuple[str, ...] = (),
+    jobs: tuple[str, ...] = (),
 ) -> list[Row]:
     """Return what a tool says of our exports: of all scenarios, and of drawn plans.
 
@@ -158,11 +175,13 @@ def export_rows(
         Of drawn plans.
     pins : tuple of str
         Settings that keep the search for a scenario's best plan to what the target can do.
+    jobs : tuple of str
+        Settings of the workload, one for every second drawn plan.
     """
     tool.interpreter()
     rows = []
     for kind, exports in zip(
-        ("scenarios", "drawn plans"), written(target, models, pins), strict=True
+        ("scenarios", "drawn plans"), written(target, models, pins, jobs), strict=True
     ):
         answers = read_cases(tool, program, exports.folder) if exports.exported else []
         accepted = sum(answer["accepted"] for answer in answers)

@@ -2,8 +2,12 @@
 
 from benchmarks.outside.plans import export_rows
 from benchmarks.outside.tool import Row, Tool
+from nest_core.interop.exporters.releases import PACKAGES
 
-TOOL = Tool("torchtitan", "0.3.0", ("torchtitan==0.3.0",), alone=("triton==3.7.0",), torch=True)
+VERSION = PACKAGES["torchtitan"]
+TOOL = Tool(
+    "torchtitan", VERSION, (f"torchtitan=={VERSION}",), alone=("triton==3.7.0",), torch=True
+)
 MODELS = ("llama3-8b", "qwen3-30b-a3b", "qwen3-8b", "deepseek-v3", "llama3-70b", "gpt-oss-120b")
 PINS = (
     "search.zero=[0, 2, 3]",
