@@ -37,7 +37,14 @@ __all__ = ["Bill", "bill", "inventory", "media_by_tier"]
 
 _SAME = 1e-6
 _SCALE_UP = BillLine(
-    "scale-up switch", "NVSwitch", "node", 0, NONE, NONE, "in the price of its server", False
+    "scale-up switch",
+    "switch inside a node",
+    "node",
+    0,
+    NONE,
+    NONE,
+    "in the price of its server",
+    False,
 )
 
 

@@ -141,37 +141,45 @@ def _switches_usd(fabric: Clos, prices: Prices) -> float:
 
 def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
     """Return cables by what climbs into each level, and the fewest switches that hold them."""
-    node = fabric.group_of(0)
-    places = fabric.groups[0]
-    names = [tier.name for tier in fabric.tiers]
-    level = next((at for at, name in enumerate(names) if re.match(RACK, name, re.IGNORECASE)), 0)
+    innermost = fabric.host_level
+    node, places = fabric.group_of(innermost), fabric.groups[innermost]
+    level = next(
+        (k for k, tier in enumerate(fabric.tiers) if re.match(RACK, tier.name, re.IGNORECASE)), 0
+    )
     racks = np.zeros(places, np.int64)
     racks[node] = fabric.group_of(level)
     in_order = np.maximum.accumulate(racks).tolist() if level else ()  # failed ones beside others
-    hall = node_hall(prices, places, fabric.tiers[0].group_size, fabric.name, in_order)
-    present = np.unique(node)
-    largest = max(switch.rate_Gbps for switch in prices.switch)
+    hall = node_hall(
+        prices,
+        places,
+        fabric.devices_per_host if innermost else fabric.tiers[0].group_size,
+        fabric.name,
+        in_order,
+    )
     rack = hall.rack_of(np.arange(places))
     links: list[LinkCount] = []
     rates: list[tuple[str, float, IntArray, IntArray]] = []
     below = node
-    for level, tier in list(enumerate(fabric.tiers))[1:]:
+    for level, tier in list(enumerate(fabric.tiers))[innermost + 1 :]:
         group = fabric.group_of(level)
         count, rate = _cables(
-            fabric.uplinks(level), tier.bandwidth_Bps * BITS, tier.oversubscription, largest
+            fabric.uplinks(level),
+            tier.bandwidth_Bps * BITS,
+            tier.oversubscription,
+            max(switch.rate_Gbps for switch in prices.switch),
         )
         first, last = _ends(group, node, node, fabric.groups[level])
         above = hall.middle(np.minimum(first, last), last)  # groups without devices: node 0
         parent = np.zeros(len(count), dtype=np.int64)
         parent[below] = group
         lengths = hall.lengths_m(rack, above[parent])
-        lower = "nic" if level == 1 else "switch"
+        lower = "nic" if level == innermost + 1 else "switch"
         links.append(LinkCount(tier.name, rate, by_metres(lengths, count), lower))
         rates.append((tier.name, rate, count, parent))
         rack, below = above, group
     return Inventory(
         hall,
-        len(present),
+        len(np.unique(node)),
         links[0].count if links else 0,
         links[0].rate_Gbps if links else 0.0,
         tuple(_hierarchical_switches(prices, rates)),

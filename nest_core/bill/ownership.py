@@ -187,8 +187,10 @@ def with_server(prices: Prices, accelerator: str, devices_per_node: int) -> Pric
     """
     named = [server_of(accelerator, devices_per_node, prices), *servers_named(accelerator, prices)]
     server = next(filter(None, named), None)
-    if prices.floor.server or server is None:
+    if prices.floor.server:
         return prices
+    if server is None:  # its nodes are none of those that are listed
+        return prices.model_copy(update={"server": []})
     floor = prices.floor.model_copy(update={"server": server.name})
     return prices.model_copy(update={"floor": floor})
 

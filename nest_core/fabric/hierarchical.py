@@ -9,7 +9,8 @@ over, so every tier says which.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -132,8 +133,8 @@ class Hierarchical(Fabric):
     missing : tuple of str
         ``"device 9"``, or a group by the name of its tier (``"rack 2"``) with all it holds.
     devices_per_host : int
-        Devices that one operating system sees, where an innermost group has several hosts; 0:
-        those of an innermost group.
+        Devices that one operating system sees, where an innermost group has several hosts, or
+        a host several of them (bridged pairs); 0: those of an innermost group.
     routing : {"adaptive", "shortest_path"}
         Kept for the document; a tree has one route.
     """
@@ -158,8 +159,10 @@ class Hierarchical(Fabric):
             positive(f"{where}.latency_us", tier.latency_s, zero=True)
             positive(f"{where}.oversubscription", tier.oversubscription)
         self._check_groups()
-        inner = self.tiers[0]
-        check_hosts(self.devices_per_host, inner.group_sizes or (inner.group_size,))
+        check_hosts(
+            0 if self.host_level else self.devices_per_host,
+            self.tiers[0].group_sizes or (self.tiers[0].group_size,),
+        )
         check_some_left(self.missing, self.devices)
 
     def _check_groups(self) -> None:
@@ -257,6 +260,12 @@ class Hierarchical(Fabric):
     def place_of(self) -> IntArray:
         """Return number of every device as if nothing had failed, shape (devices,)."""
         return _present(self)
+
+    @property
+    def host_level(self) -> int:
+        """Level whose groups are nodes with an operating system, or, the innermost, several."""
+        sizes = accumulate((tier.group_size * (not tier.group_sizes) for tier in self.tiers), mul)
+        return next((k for k, size in enumerate(sizes) if 0 < size == self.devices_per_host), 0)
 
     def host_of(self) -> IntArray:
         """Host of every device, shape (devices,); numbers count failed ones too."""

@@ -385,7 +385,9 @@ def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str
         of_inner = (within[links.tail] >= 0) & (links.role[links.tail] == SWITCH)
         is_host = _HOST.match(name) or (links.role[links.head[of_inner]] == DEVICE).all()
         if not level and len(nesting) > 1 and (not name or is_host):
-            name = "node"
+            # Devices that a bridge joins are fewer than hang together without NICs.
+            nodes = len(np.unique(links.node()[: links.devices]))
+            name = "node" if nodes in (1, len(np.unique(nesting[0]))) else "island"
         new = links.role[(within >= 0) & (use.owner[max(level - 1, 0)] < 0)] == SWITCH
         roles = ROLES[level - 1 : level] if names[1:2] == ["node"] and new.any() else ()
         names.append(name or next((role for role in roles if role not in names), ""))

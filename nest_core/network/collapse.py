@@ -57,27 +57,30 @@ def _hierarchical(fabric: Hierarchical) -> Network:
     for index, tier in enumerate(fabric.tiers):
         group = fabric.group_of(index)
         per_device = tier.uplink_per == "device"
-        sizes = np.bincount(below)
-        scarce = int(np.argmax(sizes))
+        child_size = int(np.bincount(below).max())
         levels.append(
             Level(
                 name=tier.name,
                 kind="nested",
                 group_size=int(np.bincount(group).max()),
                 groups=int(np.unique(group).size),
-                links=int(sizes[scarce]) if per_device else 1,
+                links=child_size if per_device else 1,
                 link_bandwidth_Bps=tier.link_bandwidth_Bps,
                 latency_s=tier.latency_s,
-                child_size=int(sizes[scarce]),
+                child_size=child_size,
             )
         )
         owner = devices if per_device else below
         rate = np.full(int(owner.max()) + 1, tier.link_bandwidth_Bps)
         tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s, per_device))
         below = group
-    nesting = tuple(tier.group for tier in tiers)
-    hosts = fabric.host_of() if fabric.devices_per_host else None
-    return Network(fabric.devices, tuple(levels), TreeLinkMap(tuple(tiers)), nesting, hosts=hosts)
+    return Network(
+        fabric.devices,
+        tuple(levels),
+        TreeLinkMap(tuple(tiers)),
+        tuple(tier.group for tier in tiers),
+        hosts=fabric.host_of() if fabric.devices_per_host else None,
+    )
 
 
 def _torus(fabric: Torus, place: IntArray) -> Network:

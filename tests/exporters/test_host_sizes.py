@@ -116,8 +116,11 @@ def _rack_scale(kind: str, nodes: int, hosts: int, each: int, missing: list[str]
         "devices_per_host": each,
         "missing": missing,
     }
-    if kind == "hierarchical":
+    if kind in ("hierarchical", "bridged"):
         sizes = {"node": hosts * each, "rack": nodes}
+        if kind == "bridged":  # hosts of pairs
+            sizes = {"pair": 2, "host": each, "rack": hosts * nodes}
+            document |= {"kind": "hierarchical", "devices_per_host": 2 * each}
         document["level"] = [
             {"name": name, "group_size": size, "bandwidth_GBps": 100.0, "latency_us": 1.0}
             for name, size in sizes.items()
@@ -139,7 +142,7 @@ def _rack_scale(kind: str, nodes: int, hosts: int, each: int, missing: list[str]
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
-    kind=st.sampled_from(["hierarchical", "leaf_spine"]),
+    kind=st.sampled_from(["hierarchical", "leaf_spine", "bridged"]),
     nodes=st.integers(1, 4),
     hosts=st.integers(1, 5),
     each=st.integers(1, 4),
@@ -147,7 +150,8 @@ def _rack_scale(kind: str, nodes: int, hosts: int, each: int, missing: list[str]
 )
 def test_every_rank_sits_on_the_host_that_holds_its_device(kind, nodes, hosts, each, lost):
     """With failed devices, a host keeps what is left of its own and lends none of another's."""
-    every = nodes * hosts * each
+    per_host = each * (2 if kind == "bridged" else 1)
+    every = nodes * hosts * per_host
     lost = {number for number in lost if number < every}
     if len(lost) == every:
         lost = set()
@@ -166,7 +170,7 @@ def test_every_rank_sits_on_the_host_that_holds_its_device(kind, nodes, hosts, e
             order=("tp", "cp", "dp", "pp"),
         ),
     )
-    owner = [number // each for number in left]
+    owner = [number // per_host for number in left]
     names = list(dict.fromkeys(owner))
     assert rank_mapping.hosts.tolist() == [names.index(host) for host in owner]
     assert rank_mapping.host_sizes.tolist() == [owner.count(host) for host in names]

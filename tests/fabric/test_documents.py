@@ -86,7 +86,7 @@ VALUES: dict[type, dict[str, st.SearchStrategy[Any]]] = {
         "devices_per_node": st.sampled_from([1, 8]),
     },
     TpuSliceTable: {
-        "generation": st.sampled_from(["v4", "v5p", "v5e", "v6e"]),
+        "generation": st.sampled_from(["v4", "v5p", "v5e", "v6e", "v7x"]),
         "shape": st.sampled_from([[4, 4, 8], [2, 2, 4], [8, 16], [4, 4, 4], [16, 16]]),
         "twisted": st.booleans(),
         "link_bandwidth_GBps": RATES,

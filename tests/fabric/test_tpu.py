@@ -23,6 +23,8 @@ WRAPS = [
     ("v5e", (8, 16), (False, True)),
     ("v6e", (16, 4), (True, False)),
     ("v6e", (8, 8), (False, False)),
+    ("v7x", (4, 4, 4), (True, True, True)),
+    ("v7x", (2, 2, 1), (False, False, False)),
 ]
 
 
@@ -62,6 +64,14 @@ def test_v4_has_googles_bandwidths_as_printed():
     assert all_links_Bps(slow) == pytest.approx(1.1e15, rel=0.02)
     fast = tpu_slice("pod", "v4", shape, link_bandwidth_Bps=46.9e9)
     assert fast.bisection_Bps() == pytest.approx(24e12, rel=0.02)
+
+
+def test_a_v7x_chip_has_googles_bandwidth_and_its_pod_googles_chips():
+    """1,200 GB/s both ways per chip, 9,216 chips (docs.cloud.google.com/tpu/docs/tpu7x)."""
+    pod = tpu_slice("pod", "v7x", (16, 24, 24))
+    assert pod.devices == 9216
+    cube = tpu_slice("cube", "v7x", (4, 4, 4))
+    assert all_links_Bps(cube) / cube.devices == 1200e9 / 2
 
 
 MESHES = [
@@ -175,6 +185,7 @@ BAD = [
     (("v4", (2, 4, 8)), {}, "tpu_slice.shape must be made of whole cubes of 4 x 4 x 4, or fit"),
     (("v4", (16, 16, 20)), {}, "tpu_slice.shape must fit into a pod of 16 x 16 x 16, but is"),
     (("v6e", (16, 32)), {}, "tpu_slice.shape must fit into a pod of 16 x 16, but is"),
+    (("v7x", (24, 24, 24)), {}, "tpu_slice.shape must fit into a pod of 16 x 24 x 24, but is"),
     (("v5e", (0, 4)), {}, r"tpu_slice.shape\[0\] must be a whole number of at least 1, but is 0"),
     (("v4", (4, 8, 16)), {"twisted": True}, "torus.twisted must be false unless the shape is k x"),
     (("v4", (4, 4, 4)), {"twisted": True}, "torus.twisted must be false unless the shape is k x"),

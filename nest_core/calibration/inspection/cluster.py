@@ -75,13 +75,14 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, domain: int, assumed: lis
     if logs.subnet is not None:
         return _subnet(logs, logs.subnet, rates, assumed)
     inside = rates.inside_GBps, rates.intra_latency_us
+    hosts = {"devices_per_host": rates.devices_per_node} if rates.devices_per_island else {}
     if logs.slurm is not None:
         tables, notes = _read(logs.slurm, rates)
         assumed += notes
         block = tables["level"][len(rates.levels())]
         if 1 < domain <= max(block.get("group_sizes", [block.get("group_size")])):
             block |= dict(zip(("bandwidth_GBps", "latency_us"), inside, strict=True))
-        return Cluster(tables, len(logs.slurm.nodes), logs.slurm.nodes)
+        return Cluster(tables | hosts, len(logs.slurm.nodes), logs.slurm.nodes)
     levels = rates.levels() or [level_table("node", 1, *inside)] * (nodes == 1)
     domains = [domain] * (nodes // domain) + [nodes % domain] * (nodes % domain > 0)
     if domain > 1:
@@ -97,7 +98,7 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, domain: int, assumed: lis
             " topology shows it."
         )
     return Cluster(
-        {"kind": "hierarchical", "level": levels},
+        {"kind": "hierarchical", "level": levels, **hosts},
         nodes,
         tuple(dict.fromkeys(host for log in logs.nccl for host in log.hosts)),
     )

@@ -200,7 +200,7 @@ class TorusTable(SchemaTable):
 class TpuSliceTable(SchemaTable):
     """``[tpu_slice]``: a torus whose wrap and link rate follow from the generation."""
 
-    generation: Annotated[Literal["v4", "v5p", "v5e", "v6e"], label("TPU generation")]
+    generation: Annotated[Literal["v4", "v5p", "v5e", "v6e", "v7x"], label("TPU generation")]
     shape: Annotated[list[Extent], Field(min_length=2, max_length=3)]
     twisted: Annotated[bool, label("twisted", "k × k × 2k or k × 2k × 2k, v4 and v5p.")] = False
     link_bandwidth_GBps: Annotated[

@@ -90,8 +90,8 @@ def caveats(network: Network) -> tuple[str, ...]:
         return ()
     links = link_map.links
     direct = (links.role[links.tail] == DEVICE) & (links.role[links.head] == DEVICE)
-    if not direct.any():
-        return ()
+    if len({*links.tail[direct].tolist()}) == direct.sum():
+        return ()  # none, or bridges between two, through which nobody forwards
     return (
         "Devices are linked to one another, but neither as a torus or mesh of equal links nor as "
         "nodes that are all alike: collectives are priced over shortest paths, without rings over "

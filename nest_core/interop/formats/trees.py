@@ -315,7 +315,10 @@ def _rows(fabric: Fabric) -> tuple[list[IntArray], tuple[str, ...]]:
 
 @_rows.register
 def _(fabric: Hierarchical) -> tuple[list[IntArray], tuple[str, ...]]:
-    return [*_hosts(fabric), *map(fabric.group_of, range(len(fabric.tiers)))], ()
+    return [
+        *([] if fabric.host_level else _hosts(fabric)),
+        *map(fabric.group_of, range(fabric.host_level, len(fabric.tiers))),
+    ], ()
 
 
 @_rows.register

@@ -305,7 +305,7 @@ def unsaid(
 
     Of hosts too.
     """
-    of_hosts = f"Hosts: each has {fabric.devices_per_host} of the devices of a node."
+    of_hosts = f"Hosts: each has {fabric.devices_per_host} devices."
     lost = {
         of_hosts: hosts and fabric.devices_per_host,
         "The remark on where the fabric's figures are from.": document and document.get("source"),

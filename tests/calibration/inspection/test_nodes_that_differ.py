@@ -110,6 +110,7 @@ class TestMatrices:
         result = inspect([("topo", matrix(paired(8, "NV4", stride=4)))], accelerator="a100-40gb")
         assert "GPU0-GPU4, GPU1-GPU5" in words(result)
         assert inside(result) == [(2, 100.0), (8, 31.5)]
+        assert result.scenario["fabric"]["devices_per_host"] == 8, "hosts had two devices"
 
     def test_four_and_four(self):
         """Two boards of four devices that their switches join, PCIe between the boards."""
