@@ -124,7 +124,7 @@ def _words(name: str) -> frozenset[str]:
     >>> sorted(_words("8xA100 SXM 40 GB"))
     ['40gb', 'a100', 'sxm']
     """
-    text = re.sub(r"(\d) gb", r"\1gb", name.lower())
+    text = re.sub(r"(\d) gb\b", r"\1gb", name.lower())
     return frozenset(re.findall(r"(?:\b\d+x)?([a-z0-9]+)", text))
 
 

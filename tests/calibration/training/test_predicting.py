@@ -137,6 +137,7 @@ def test_machines(name, machine):
         ("TPU v5 lite", "tpu-v5e", 256, 200.0),
         ("TPU v5", "tpu-v5p", 8960, 600.0),
         ("8xH100", "h100-80gb", 8, 450.0),
+        ("576 GB200, 8 NVL72 racks on rails", "gb200-186gb", 72, 900.0),
     ],
 )
 def test_devices_are_known_by_the_names_that_drivers_print(name, preset, devices, intra_GBps):
