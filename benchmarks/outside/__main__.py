@@ -12,8 +12,8 @@ import time
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
-    "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband", "facts",
-    "galvatron",
+    "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
+    "infragraph", "facts", "galvatron",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

@@ -149,6 +149,11 @@ SAMPLES = {
     "slurm-block": ("topology.conf", "# comment\nBlockName=b Nodes=n[1-4]\n"),
     "slurm-yaml": ("topology.yaml", "- topology: t\n  block: {blocks: [{block: s, nodes: n}]}"),
     "ibnetdiscover": ("ib.txt", ibnetdiscover_text(1, spines=1, rails=1, hosts_per_unit=2)),
+    "infragraph": (
+        "x.json",
+        '{"devices": [{"name": "d", "components": [{"name": "x", "choice": "xpu", "count": 1}]}],'
+        '\n"instances": [{"name": "d", "device": "d", "count": 1}]}',
+    ),
     "astrasim": ("net.yml", "topology: [Switch]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n"),
 }
 

@@ -394,3 +394,11 @@ def test_what_yaml_calls_null_is_no_node():
             )
     quoted = TOP + "  tree:\n    switches:\n      - {switch: a, nodes: 'null'}\n"
     assert read(quoted, "topology.yaml", devices_per_node=1).devices == 1
+
+
+@pytest.mark.parametrize("name", ["h100-nvl-pairs-16", "l40s-pcie-16"])
+def test_servers_of_cards_are_hosts(name):
+    """NICs hang on the PCIe switches there: pairs of cards, or single ones, counted as hosts."""
+    assert write_fabric(load_fabric(name), "slurm-tree").text == (
+        "SwitchName=leaf0 Nodes=node[0000-0001]\n"
+    )

@@ -25,6 +25,7 @@ from nest_core.interop.formats.astrasim import read_astrasim, write_astrasim
 from nest_core.interop.formats.edges import read_edges, write_edges
 from nest_core.interop.formats.graphml import read_graphml, write_graphml
 from nest_core.interop.formats.ibnetdiscover import read_ibnetdiscover
+from nest_core.interop.formats.infragraph import read_infragraph, write_infragraph
 from nest_core.interop.formats.simai import write_ns3, write_simai
 from nest_core.interop.formats.slurm import read_slurm, write_slurm_block, write_slurm_tree
 from nest_core.interop.formats.slurm_yaml import read_slurm_yaml
@@ -100,6 +101,13 @@ FORMATS: Mapping[str, Format] = {
             read_astrasim,
             write_astrasim,
         ),
+        Format(
+            "infragraph",
+            "InfraGraph",
+            (".json", ".yaml", ".yml"),
+            read_infragraph,
+            write_infragraph,
+        ),
         Format("simai", "SimAI topology (ns-3)", (".simai", ".txt"), writes=write_simai),
         Format("ns3", "ASTRA-sim ns-3 physical topology", (".ns3", ".txt"), writes=write_ns3),
     )
@@ -112,6 +120,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("slurm-tree", re.compile(r"(?im)^[ \t]*(?:SwitchName|RingName)[ \t]*=")),
     ("ibnetdiscover", re.compile(r'(?m)^(?:(?:Switch|Ca|Rt)\s+\d+\s+"|switchguid=|caguid=)')),
     ("ibnetdiscover", re.compile(r"# Topology file: generated|#\n# Topology file: generated")),
+    ("infragraph", re.compile(r"(?m)^\W*(?:devices|instances)[\"']?[ \t]*:")),
     ("astrasim", re.compile(r"(?m)^[ \t]*npus_count[ \t]*:")),
     ("slurm-yaml", re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:")),
     ("csv", re.compile(r'(?m)\A\s*(?:[\w"]+,)*"?(?:a|b)"?(?:,|$)')),

@@ -27,6 +27,7 @@ from nest_core.interop.formats.values import (
     Source,
     check_plain_names,
     unsaid_counts,
+    unsaid_drawn,
 )
 
 __all__ = ["COLUMNS", "read_edges", "write_edges"]
@@ -133,11 +134,7 @@ def _lost(graph: GraphFabric, endpoints: list[str]) -> tuple[str, ...]:
         "The order in which devices are numbered: rows of links decide it.": devices
         != graph.device_ids,
         f"{plural(loose, 'element')} without links.": loose,
-        **dict.fromkeys(unsaid_counts(graph), True),
-        f"Routing, which is {graph.routing}.": graph.routing != "adaptive",
-        "Where elements are drawn, and in which groups.": any(
-            entry.group or entry.x is not None or entry.y is not None for entry in graph.elements
-        ),
+        **dict.fromkeys((*unsaid_counts(graph), *unsaid_drawn(graph)), True),
     }
     return tuple(sentence for sentence, holds in lost.items() if holds)
 

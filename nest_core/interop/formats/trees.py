@@ -17,14 +17,29 @@ import networkx as nx
 import numpy as np
 
 from nest_core.documents import grouped, plural, require
-from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
+from nest_core.fabric import (
+    MAX_DEVICES,
+    Clos,
+    Dragonfly,
+    Fabric,
+    GraphFabric,
+    Hierarchical,
+    IntArray,
+)
 from nest_core.fabric.arrange import heights
 from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.draft import title
 from nest_core.interop.formats.values import Reading, Source, level_table, listed
 from nest_core.network.groups import numbered
 
-__all__ = ["Hosts", "TreeSwitch", "block_document", "host_groups", "tree_document"]
+__all__ = [
+    "Hosts",
+    "TreeSwitch",
+    "block_document",
+    "host_groups",
+    "inside_hosts",
+    "tree_document",
+]
 
 MAX_LEVELS = 15
 MAX_NAMED = 65_536
@@ -305,6 +320,34 @@ def host_groups(fabric: Fabric, target: str) -> Hosts:
     return Hosts(host_of, tuple(groups), lost)
 
 
+def inside_hosts(graph: GraphFabric, host_of: Mapping[str, int]) -> dict[str, int]:
+    """Return the host of every element that is inside one, in the order of the graph.
+
+    Parameters
+    ----------
+    host_of : mapping of str to int
+        Of devices, by their ids.
+
+    Notes
+    -----
+    A switch is inside the host of the devices that hang on it, or of all its switches; a NIC is
+    inside that of its devices, or of the switch that it shares with no other host.
+    """
+    roles = {element.id: element.role for element in graph.elements}
+    near = grouped(pair for k in graph.links for pair in ((k.a, k.b), (k.b, k.a)))
+    owners = dict(host_of)
+    for role, below in (("switch", ["device"]), ("switch", ["switch"]), ("nic", [*roles.values()])):
+        hosts = {
+            name: {owners.get(other, -1) for other in others if roles[other] in below}
+            for name, others in near.items()
+            if roles[name] == role and name not in owners
+        }
+        single = {name: group - {-1 if role == "nic" else -2} for name, group in hosts.items()}
+        owners |= {name: min(group) for name, group in single.items() if len(group) == 1}
+        owners = {name: host for name, host in owners.items() if host >= 0}
+    return {name: owners[name] for name in roles if name in owners}
+
+
 @singledispatch
 def _rows(fabric: Fabric) -> tuple[list[IntArray], tuple[str, ...]]:
     """Return groups of devices from the host outwards, and what they do not say of the fabric."""
@@ -376,7 +419,9 @@ def _graph_rows(fabric: Fabric) -> list[IntArray]:
     tiers = grouped((rank[node], node) for node in graph)
     for tier in sorted(tiers):
         nics = (
-            graph.nodes[other]["role"] == "nic" for node in tiers[tier] for other in graph[node]
+            graph.nodes[other]["role"] == "nic" and height[other] <= height[node]
+            for node in tiers[tier]
+            for other in graph[node]
         )
         if tier > (0,) and not outside and any(nics):
             # What NICs reach is outside of hosts, also where a host has one device; what joined

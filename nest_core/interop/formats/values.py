@@ -28,6 +28,7 @@ __all__ = [
     "short_name",
     "unsaid",
     "unsaid_counts",
+    "unsaid_drawn",
 ]
 
 Document = dict[str, Any]
@@ -262,8 +263,12 @@ def level_table(
     """Return a level of a hierarchy, into which every device has an uplink of its own."""
     row = [sizes] if isinstance(sizes, int) else [*sizes]
     size: Document = {"group_sizes": row} if len({*row}) > 1 else {"group_size": row[0]}
-    rates = {"bandwidth_GBps": rate_GBps, "latency_us": latency_us}
-    return {"name": name} | size | {"uplink_per": "device"} | rates
+    return (
+        {"name": name}
+        | size
+        | {"uplink_per": "device"}
+        | {"bandwidth_GBps": rate_GBps, "latency_us": latency_us}
+    )
 
 
 def listed(names: Iterable[str], limit: int = 8) -> str:
@@ -330,6 +335,17 @@ def check_plain_names(fabric: GraphFabric, format_name: str) -> None:
             element.id,
             f"rename one of the {plural(len(fabric.elements), 'element')}",
         )
+
+
+def unsaid_drawn(graph: GraphFabric) -> list[str]:
+    """Return what else a list of links alone does not say, one sentence each."""
+    lost = {
+        f"Routing, which is {graph.routing}.": graph.routing != "adaptive",
+        "Where elements are drawn, and in which groups.": any(
+            entry.group or entry.x is not None or entry.y is not None for entry in graph.elements
+        ),
+    }
+    return [sentence for sentence, holds in lost.items() if holds]
 
 
 def unsaid_counts(graph: GraphFabric) -> list[str]:
