@@ -66,8 +66,9 @@ def _root() -> None:
 def _sentence(message: str, name: str) -> str:
     """A usage error as one sentence: typer writes several, some over several lines."""
     words = message[:_MOST].replace("Value error, ", "").split()  # what of typer found it
-    short = " ".join(shortened(word, 60) for word in words)
-    first, *rest = shortened(short, 400).rstrip(".").split(". ")
+    first, *rest = (
+        shortened(" ".join(shortened(word, 60) for word in words), 400).rstrip(".").split(". ")
+    )
     joined = "; ".join([first, *(part[:1].lower() + part[1:] for part in rest)])
     return f"{joined} (see {name} --help)."
 

@@ -137,8 +137,9 @@ def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Show
             jobs[place] = submitted(
                 further_design, *question, urgent=False, place=place, edited=True
             )
-            more = design_of(jobs[place], entry, "more searches")
-            candidates[entry] = with_further(candidates[entry], more or {})
+            candidates[entry] = with_further(
+                candidates[entry], design_of(jobs[place], entry, "more searches") or {}
+            )
     for place in compare_page().places.difference(jobs):
         given_up(place)
     compare_page().places = frozenset(jobs)
@@ -152,8 +153,9 @@ def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Show
         list(candidates.values()),
         budget if is_scaled else None,
     )
-    names = [entry.name for entry in candidates]
-    key = str((names, [(job.key, job.done()) for job in jobs.values()]))
+    key = str(
+        ([entry.name for entry in candidates], [(job.key, job.done()) for job in jobs.values()])
+    )
     return (key, comparison, inputs_of(listed, asks)), pending
 
 

@@ -88,8 +88,10 @@ def show_answer(
         if st.button("Compare", key="to-compare", help="The Plan page's job on it and on its own."):
             compare_fabric(request)
             st.switch_page(page_script("compare"), query_params={})
-        document = replace(request, overrides={}).fabric_table
-        pinned = {"document": document, "overrides": request.overrides}
+        pinned = {
+            "document": replace(request, overrides={}).fabric_table,
+            "overrides": request.overrides,
+        }
         pin_button("fabric", answer.title, pinned, key="fabric", output=lambda: pin_output(answer))
     # After the canvas, whose gestures are not to wait for it; of a drawing of one's own below the
     # canvas, which must not move under the pointer.

@@ -83,8 +83,13 @@ def main() -> None:
             answer_part(area, top, area.awaited, scenario, lambda _: None)
         else:
             ratios, inputs = page.ratios
-            of = Scenario(inputs["document"], inputs["overrides"])
-            answer_part(area, top, inputs, of, partial(show_ratios, ratios, inputs))
+            answer_part(
+                area,
+                top,
+                inputs,
+                Scenario(inputs["document"], inputs["overrides"]),
+                partial(show_ratios, ratios, inputs),
+            )
     else:
         turned = (
             opening_controls(parameters, opens[asks])

@@ -193,8 +193,9 @@ def own_stack(
         Names and texts of logs of nccl-tests.
     """
     fits = _fits(nccl, rows)
-    calibration = calibrated(rows, tuple(fit.curve for fit in fits))
-    return OwnStack(name, calibration, tuple(skipped), fits=fits)
+    return OwnStack(
+        name, calibrated(rows, tuple(fit.curve for fit in fits)), tuple(skipped), fits=fits
+    )
 
 
 def _rows(

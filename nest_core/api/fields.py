@@ -75,8 +75,9 @@ def validity_json(validity: Validity | None) -> dict[str, Any]:
 def memory_json(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
     """Return memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
     needed = max(stage.memory.total for stage in report.stages)
-    spread = spread_of(scenario.stack.framework)
-    return spread.to_json(needed, report.memory_limit_bytes, scenario.stack.name)
+    return spread_of(scenario.stack.framework).to_json(
+        needed, report.memory_limit_bytes, scenario.stack.name
+    )
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -192,8 +193,11 @@ def plan_text(fields: Mapping[str, Any]) -> str:
     words = plan_words(fields["plan"])
     certificate = fields["certificate"]
     origin = f", plan from {certificate['origin']}" if "origin" in certificate else ""
-    within = f"within {at_most_percent(certificate['gap'])}"
-    proof = "proven optimal" if certificate["proven"] else within
+    proof = (
+        "proven optimal"
+        if certificate["proven"]
+        else f"within {at_most_percent(certificate['gap'])}"
+    )
     interval = f"{percent(fields['interval']['share'])} interval, s"
     rows: list[list[str | None]] = [
         ["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields, fields), words]

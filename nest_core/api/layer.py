@@ -73,8 +73,9 @@ def layer(request: LayerRequest) -> tuple[Anatomy, Anatomy]:
         request.tp, request.sp, request.micro_batch, request.cp, request.ep, etp
     )
     after = anatomy(model, request.kind, strategy, device, request.precision, request.recompute)
-    one_rank = undivided(strategy)
-    before = anatomy(model, request.kind, one_rank, device, request.precision, request.recompute)
+    before = anatomy(
+        model, request.kind, undivided(strategy), device, request.precision, request.recompute
+    )
     return before, after
 
 

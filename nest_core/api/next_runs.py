@@ -161,8 +161,9 @@ def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
             refused = refused or error
             continue
         planned = Experiment(uplinks_off(values, report))
-        uplinks = planned.found.steps[0].remaining
-        written = export_uplinks(values, report, uplinks, planned.words, planned.table)
+        written = export_uplinks(
+            values, report, planned.found.steps[0].remaining, planned.words, planned.table
+        )
         return replace(planned, files=written.files)
     raise refused or InputError("to", "must be able to run a plan", to, "leave it out")
 

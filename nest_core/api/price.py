@@ -235,8 +235,9 @@ def given_plan(
     InputError
         If it is no plan of this scenario.
     """
-    devices = problem.network.devices
-    given = _read(plan, problem.layers, devices, whole_experts=not scenario.expert_tensor)
+    given = _read(
+        plan, problem.layers, problem.network.devices, whole_experts=not scenario.expert_tensor
+    )
     require(
         placement is None or isinstance(placement, str | Path),
         "placement",

@@ -105,8 +105,9 @@ def load_accelerator(accelerator: str | Mapping[str, Any]) -> Accelerator:
         If there is none of this name, or it breaks a rule.
     """
     if isinstance(accelerator, Mapping):
-        table = as_written("accelerator", accelerator)
-        return accelerator_of(checked(AcceleratorFile, table, "accelerator."), _HERE)
+        return accelerator_of(
+            checked(AcceleratorFile, as_written("accelerator", accelerator), "accelerator."), _HERE
+        )
     return accelerator_preset(_text("accelerator", accelerator, "a preset's name or a table"))
 
 

@@ -358,8 +358,9 @@ def design(
     True
     """
     read, pool = _read(asked), WorkerPool.of(executor, workers)
-    searched = search_designs(read, RowCache(), pool)
-    return design_result(read.name, choose_design(read, searched, pool))
+    return design_result(
+        read.name, choose_design(read, search_designs(read, RowCache(), pool), pool)
+    )
 
 
 def _read(asked: str | Path | Mapping[str, Any]) -> Study:

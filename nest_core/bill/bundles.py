@@ -167,8 +167,11 @@ def _cubes(
     copper = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
     for axis in range(3):
         inner = place[at[axis] % CUBE < CUBE - 1]
-        ends = _ends(name, axis, inner, inner + _stride(torus, axis))
-        yield Bundle(inside, *ends, np.full(len(inner), copper))
+        yield Bundle(
+            inside,
+            *_ends(name, axis, inner, inner + _stride(torus, axis)),
+            np.full(len(inner), copper),
+        )
     centre = hall.middle(np.zeros(1, np.int64), np.array([torus.places - 1]))
     boxes = -(-2 * (torus.places // CUBE**3) // prices.optical_switch.used_ports)
     for axis in range(3):

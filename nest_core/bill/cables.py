@@ -195,8 +195,14 @@ def csv_lines(cables: Iterable[Cable], style: Format) -> Iterator[str]:
 
 def _netbox(cable: Cable, number: int) -> tuple[str | int, ...]:
     sides = (cable.a, "dcim.interface", cable.a_port, cable.b, "dcim.interface", cable.b_port)
-    kind = NETBOX_TYPES.get(cable.type, "")
-    return (*sides, kind, "planned", f"C{number:06d}", cable.length_m, "m")
+    return (
+        *sides,
+        NETBOX_TYPES.get(cable.type, ""),
+        "planned",
+        f"C{number:06d}",
+        cable.length_m,
+        "m",
+    )
 
 
 def _bundles(fabric: Fabric, parts: Inventory, prices: Prices) -> Iterator[Bundle]:

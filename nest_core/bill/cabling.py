@@ -86,8 +86,10 @@ class MediaChoice:
     @property
     def stretched(self) -> bool:
         """Return whether the link is faster than what is listed."""
-        ends = [end.factor for end in (self.lower, self.upper) if end]
-        return max(self.factor, *ends, 1.0) > 1 + _SAME
+        return (
+            max(self.factor, *[end.factor for end in (self.lower, self.upper) if end], 1.0)
+            > 1 + _SAME
+        )
 
     @property
     def estimate(self) -> bool:

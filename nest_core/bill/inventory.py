@@ -219,8 +219,11 @@ def _hall(
 ) -> Hall:
     limit, height = floor.rack_power_limit_kW.typical, floor.rack_units.typical
     by_power = int(limit / power.typical + 1e-9) if power.typical > 0 else nodes
-    in_file = max(Counter(racks).values(), default=0)
-    per_rack = floor.nodes_per_rack or in_file or max(1, min(by_power, int(height // units)))
+    per_rack = (
+        floor.nodes_per_rack
+        or max(Counter(racks).values(), default=0)
+        or max(1, min(by_power, int(height // units)))
+    )
     checks = _over(floor, per_rack, power.typical, name, "floor.nodes_per_rack")
     if per_rack * units > height:
         checks += (

@@ -315,5 +315,13 @@ def _module_line(link: LinkCount, end: Ends, links: int) -> BillLine:
     module = end.module
     count = -(-links // end.links)
     price, power = (count * end.share, module.price_usd), (count * end.share, module.power_W)
-    failures = module.failures_per_year
-    return _line("transceiver", end.item, link.tier, count, price, power, end.estimate, failures)
+    return _line(
+        "transceiver",
+        end.item,
+        link.tier,
+        count,
+        price,
+        power,
+        end.estimate,
+        module.failures_per_year,
+    )

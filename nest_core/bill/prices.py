@@ -313,8 +313,11 @@ class Prices(_PriceTable):
     def media(self) -> tuple[str, ...]:
         """Return what ``[cabling]`` and a fabric's ``[optics]`` may name."""
         optics = [cable.optics for cable in self.cable if cable.optics]
-        kinds = [cable.kind for cable in self.cable]
-        return ("optical", "cheapest", *dict.fromkeys((*kinds, *optics)))
+        return (
+            "optical",
+            "cheapest",
+            *dict.fromkeys((*[cable.kind for cable in self.cable], *optics)),
+        )
 
 
 def load_prices(

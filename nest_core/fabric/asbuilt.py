@@ -151,8 +151,9 @@ def _links(fabric: ClosPlan, alive: list[npt.NDArray[np.bool_]]) -> tuple[IntArr
     for group in np.flatnonzero(
         alive[1].sum(axis=(1, 2)) < fabric.planes * np.array(sizing.spines)
     ):
-        present = alive[1][group, :, : sizing.spines[group]]
-        reached[pod_of == group] = sizing.spine_links(int(group)) @ present.T
+        reached[pod_of == group] = (
+            sizing.spine_links(int(group)) @ alive[1][group, :, : sizing.spines[group]].T
+        )
     up = [leaves * reached]
     if fabric.tiers == 3:
         up.append(_spine_links(fabric, alive[1], alive[2]))
@@ -235,8 +236,10 @@ def _check_common_rails(
     reached: dict[int, set[int]] = {}
     for node, slot in np.stack([devices // per_node, devices % per_node], axis=1).tolist():
         leaf = node // fabric.sizing.nodes_per_unit, slot % rails
-        planes = np.flatnonzero(live[leaf]).tolist()
-        met = {parts[1, leaf[0] * rails + leaf[1], plane] for plane in planes}
+        met = {
+            parts[1, leaf[0] * rails + leaf[1], plane]
+            for plane in np.flatnonzero(live[leaf]).tolist()
+        }
         reached.setdefault(node, set()).update(met)
     alike = {frozenset(met): node for node, met in reversed(reached.items())}
     for (node_rails, lower), (other_rails, other) in combinations(alike.items(), 2):

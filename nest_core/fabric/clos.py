@@ -210,8 +210,10 @@ class Clos(ClosPlan):
         if tier != self.tier_names[0]:
             return ((switch,),)
         first = number // self.planes // self.sizing.rails * self.sizing.nodes_per_unit
-        end = min(first + self.sizing.nodes_per_unit, self.nodes)
-        nodes = (f"node {node}" for node in range(first, end))
+        nodes = (
+            f"node {node}"
+            for node in range(first, min(first + self.sizing.nodes_per_unit, self.nodes))
+        )
         return ((switch,), (switch, *(node for node in nodes if node not in self.missing)))
 
     def arrangement(self) -> str:

@@ -328,8 +328,11 @@ def _free(name: str, taken: Collection[str], passed: Passed) -> str:
     first = int(number or 0) + 1
     low, high = passed.get((stem, rest), (first, first))
     within = low <= first <= high
-    numbers = itertools.count(high if within else first)
-    free = next(number for number in numbers if f"{stem}{number}{rest}" not in taken)
+    free = next(
+        number
+        for number in itertools.count(high if within else first)
+        if f"{stem}{number}{rest}" not in taken
+    )
     passed[stem, rest] = (low if within else first, free)
     return f"{stem}{free}{rest}"
 

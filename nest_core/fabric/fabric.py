@@ -130,8 +130,11 @@ class Fabric(ABC):
             "missing": list(self.missing),
             "optics": dict(self.optics),
         }
-        facts = {key: value for key, value in stated.items() if value}
-        return {"schema": 1, "name": self.name} | facts | self.tables()
+        return (
+            {"schema": 1, "name": self.name}
+            | {key: value for key, value in stated.items() if value}
+            | self.tables()
+        )
 
     @property
     def assumed(self) -> tuple[str, ...]:

@@ -271,9 +271,12 @@ class GraphFabric(Fabric):
                 element.count,
                 "draw every device",
             )
-            field = f"element[{index}].id"
             require(
-                element.id not in seen, field, "must be used once only", element.id, "rename it"
+                element.id not in seen,
+                f"element[{index}].id",
+                "must be used once only",
+                element.id,
+                "rename it",
             )
             seen.add(element.id)
 

@@ -139,8 +139,9 @@ def with_setting(table: Document, key: str, value: Any) -> Document:
     parts = {name: part if name in _DRAWN else copy.deepcopy(part) for name, part in table.items()}
     assign(changed := {"fabric": parts}, key, value)
     if clos := parts.get("clos"):
-        ratios = [*clos.get("oversubscription", ()), 1.0, 1.0]
-        clos["oversubscription"] = ratios[: clos["tiers"] - 1]
+        clos["oversubscription"] = [*clos.get("oversubscription", ()), 1.0, 1.0][
+            : clos["tiers"] - 1
+        ]
         for name, (neutral, is_meant) in DEPENDENT.items():
             if not is_meant(parts):
                 assign(changed, name, neutral)

@@ -243,8 +243,11 @@ def time_in_words(
     peak = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
     rate = humanise(peak, "FLOP/s")
     alone = humanise_seconds(seconds(replace(kernel, bytes=0.0), accelerator, precision))
-    which = bound(kernel, accelerator, precision)
-    verdict = "arithmetic" if which == "arithmetic" else "memory bandwidth"
+    verdict = (
+        "arithmetic"
+        if bound(kernel, accelerator, precision) == "arithmetic"
+        else "memory bandwidth"
+    )
     arithmetic = (
         (
             f"arithmetic: {humanise(kernel.flops, 'FLOP')} / ({rate} · "

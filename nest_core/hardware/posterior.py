@@ -110,8 +110,9 @@ class Knowledge:
 
     def draws(self, count: int, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Logarithms of factors, (count, n), drawn with a seed."""
-        rng = np.random.default_rng(seed)
-        return rng.multivariate_normal(self.centre, self.covariance, count, method="eigh")
+        return np.random.default_rng(seed).multivariate_normal(
+            self.centre, self.covariance, count, method="eigh"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,8 +299,9 @@ def _norm(case: ProfileCase, make: _Operands) -> tuple[Run, str]:
     if case.function == "rmsnorm":
         return _either(case, lambda: F.rms_norm(x, width, scale), (x, scale), "torch rms_norm")
     shift = make.random(*width, gradient=True)
-    operands = (x, scale, shift)
-    return _either(case, lambda: F.layer_norm(x, width, scale, shift), operands, "torch layer_norm")
+    return _either(
+        case, lambda: F.layer_norm(x, width, scale, shift), (x, scale, shift), "torch layer_norm"
+    )
 
 
 def _embedding(case: ProfileCase, operands: _Operands) -> tuple[Run, str]:

@@ -259,8 +259,12 @@ def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...
 @kept_per_edition(1)
 def all_stacks() -> tuple[Stack, ...]:
     """Every shipped stack, newest first."""
-    stacks = [load_stack(name) for name in preset_names("stacks")]
-    return tuple(sorted(stacks, key=lambda stack: (-stack.year, stack.name)))
+    return tuple(
+        sorted(
+            [load_stack(name) for name in preset_names("stacks")],
+            key=lambda stack: (-stack.year, stack.name),
+        )
+    )
 
 
 def stacks_of(family: str) -> tuple[Stack, ...]:

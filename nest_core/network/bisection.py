@@ -233,8 +233,9 @@ def _part_cut(tiers: tuple[TreeTier, ...], last: BoolArray) -> float:
     cost = np.full((int(unit.max()) + 1, 2), np.inf)
     cost[unit, last.astype(np.int64)] = 0.0
     for tier in tiers:
-        uplinks = _uplinks(unit, tier.child, tier.capacity_Bps)
-        least = np.minimum(cost, cost[:, ::-1] + uplinks[:, None])
+        least = np.minimum(
+            cost, cost[:, ::-1] + _uplinks(unit, tier.child, tier.capacity_Bps)[:, None]
+        )
         group = _numbered(tier.group)
         parent = np.zeros(len(cost), np.int64)
         parent[unit] = group

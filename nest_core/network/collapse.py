@@ -101,5 +101,10 @@ def _torus(fabric: Torus, place: IntArray) -> Network:
         for hops in range(1, shape.diameter + 1)
     )
     link_map = TorusLinkMap(shape, place, fabric.link_bandwidth_Bps, fabric.hop_latency_s)
-    nesting = shape.nesting(place, list(range(len(fabric.shape))))
-    return Network(fabric.devices, levels, link_map, nesting, shape)
+    return Network(
+        fabric.devices,
+        levels,
+        link_map,
+        shape.nesting(place, list(range(len(fabric.shape)))),
+        shape,
+    )

@@ -300,8 +300,9 @@ def _seconds(
 ) -> float:
     """Of the slowest group."""
     if chunks == 1:
-        phases = [phase for stage in stages for phase in stage]
-        time = price_phases(network.link_map, phases, count, protocols).seconds(size_bytes)
+        time = price_phases(
+            network.link_map, [phase for stage in stages for phase in stage], count, protocols
+        ).seconds(size_bytes)
         return float(np.maximum(time, first_arrival(network, stages, count, protocols)).max())
     ways = [
         _pipelined(network, stages, count, size_bytes, chunks, replace(entry, base_s=0.0))

@@ -149,8 +149,11 @@ def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> l
     handed = copies[1] * (1.0 + np.bincount(relay, minlength=count * size))
     place, step = np.nonzero(np.arange(1, reach[1] + 1) < block_size[block_of][:, None])
     near = start[block_of[place]] + (slot[place] + step + 1) % block_size[block_of[place]]
-    inside = _phase(member, row, place, near, handed[place])
-    phases = [phase for phase in (between, inside) if len(phase.source)]
+    phases = [
+        phase
+        for phase in (between, _phase(member, row, place, near, handed[place]))
+        if len(phase.source)
+    ]
     return [pipelined(phases)] if len(phases) > 1 else phases
 
 

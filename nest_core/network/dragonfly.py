@@ -178,8 +178,9 @@ class DragonflyLinkMap(LinkMap):
         latency = self.fabric.intra_latency_s
         if self.scale_up is not None:
             crossing, link_group, share = self.scale_up.crossings(source, target)
-            hops = self.scale_up.hops(source, target).astype(np.float64)
-            return [(flow[crossing], link_group, share)], hops * latency
+            return [(flow[crossing], link_group, share)], self.scale_up.hops(source, target).astype(
+                np.float64
+            ) * latency
         all_share = np.ones(len(flow))
         parts = [(flow, 2 * source, all_share), (flow, 2 * target + 1, all_share)]
         return parts, np.full(len(flow), latency)

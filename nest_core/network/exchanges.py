@@ -178,5 +178,7 @@ def _peers(block: IntArray, weight: IntArray | BoolArray) -> IntArray:
     """
     key = block + np.arange(len(block))[:, None] * (int(block.max()) + 1)
     _, which = np.unique(key, return_inverse=True)
-    shared = np.bincount(which.reshape(-1), weight.reshape(-1))
-    return np.asarray(shared[which].reshape(block.shape), dtype=np.int64)
+    return np.asarray(
+        np.bincount(which.reshape(-1), weight.reshape(-1))[which].reshape(block.shape),
+        dtype=np.int64,
+    )

@@ -155,8 +155,10 @@ class _Paths:
         if roles[here]["role"] == "device":
             heads = [head for head in heads if roles[head]["role"] != "nic"] or heads
         if self.routing == "adaptive":
-            rate = [self.graph.edges[here, head] for head in heads]
-            width = [edge["bandwidth_Bps"] * edge["count"] for edge in rate]
+            width = [
+                edge["bandwidth_Bps"] * edge["count"]
+                for edge in [self.graph.edges[here, head] for head in heads]
+            ]
             return [
                 (self._link(here, head), head, part / sum(width))
                 for head, part in zip(heads, width, strict=True)
@@ -197,8 +199,12 @@ class _Paths:
             ways = list(nx.all_shortest_paths(line, here[axis], goal[axis]))
             way = min(ways, key=lambda way: (way[1] - way[0]) % size if len(way) > 1 else 0)
             for a, b in nx.utils.pairwise(way):
-                tail = names[(*here[:axis], a, *here[axis + 1 :])]
-                shares[self._link(tail, names[(*here[:axis], b, *here[axis + 1 :])])] = 1.0
+                shares[
+                    self._link(
+                        names[(*here[:axis], a, *here[axis + 1 :])],
+                        names[(*here[:axis], b, *here[axis + 1 :])],
+                    )
+                ] = 1.0
             here[axis] = goal[axis]
         return shares
 

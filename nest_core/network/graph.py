@@ -197,8 +197,9 @@ class GraphLinkMap(LinkMap):
             flow = np.flatnonzero(stays)
             crossing, link, part = self.scale_up.crossings(source[flow], target[flow])
             parts.append((flow[crossing], self._first[self.scale_up_arc[link]], part))
-            each_s = self.links.latency_s[self.scale_up_arc[0]]
-            latency[flow] = each_s * self.scale_up.hops(source[flow], target[flow])
+            latency[flow] = self.links.latency_s[self.scale_up_arc[0]] * self.scale_up.hops(
+                source[flow], target[flow]
+            )
         for table, flow in self._tables(target):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
@@ -331,7 +332,8 @@ def _neighbours(links: Links) -> IntArray:
     size = len(links.elements)
     cost = np.maximum(links.latency_s, 1e-18)  # csgraph takes a stored zero for no link
     matrix = csr_array((cost, (links.tail, links.head)), shape=(size, size))
-    every = np.arange(links.devices)
-    _, _, nearest = csgraph.dijkstra(matrix, indices=every, min_only=True, return_predecessors=True)
+    _, _, nearest = csgraph.dijkstra(
+        matrix, indices=np.arange(links.devices), min_only=True, return_predecessors=True
+    )
     pairs = np.stack([nearest[links.tail], nearest[links.head]], axis=1).astype(np.int64)
     return np.unique(pairs[(pairs[:, 0] != pairs[:, 1]) & (pairs >= 0).all(axis=1)], axis=0)

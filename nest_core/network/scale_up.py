@@ -47,8 +47,10 @@ class ScaleUpLinkMap:
         leaves = np.zeros(slots)
         first = self.capacity_Bps[: self.links_per_node]
         for a in range(slots):
-            neighbours = [b for b in range(slots) if self.distance[a, b] == 1]
-            leaves[a] = sum(first[self.link[self.start[a * slots + b]]] for b in neighbours)
+            leaves[a] = sum(
+                first[self.link[self.start[a * slots + b]]]
+                for b in [b for b in range(slots) if self.distance[a, b] == 1]
+            )
         return float(leaves.max())
 
     def faster(self, factor: float) -> ScaleUpLinkMap:

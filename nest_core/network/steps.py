@@ -89,8 +89,10 @@ class Steps:
     def busy(self, count: int) -> FloatArray:
         """Share of the first so many steps in which the links of each level sent, (levels,)."""
         done = self.states[:count]
-        spent = np.sum([step.busy_s for step in done], axis=0)
-        return np.asarray(spent / max(done[-1].seconds, np.finfo(np.float64).tiny))
+        return np.asarray(
+            np.sum([step.busy_s for step in done], axis=0)
+            / max(done[-1].seconds, np.finfo(np.float64).tiny)
+        )
 
 
 def steps(

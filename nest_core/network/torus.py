@@ -169,8 +169,9 @@ class TorusLinkMap(LinkMap):
                 mover = np.repeat(np.arange(len(moving)), hops)
                 step = np.arange(len(mover)) - np.repeat(np.cumsum(hops) - hops, hops)
                 way = np.sign(move)[mover]
-                passed = self._passed(here[:, moving], axis, mover, way * step)
-                link_group = (passed * dims + axis) * 2 + (way < 0)
+                link_group = (
+                    self._passed(here[:, moving], axis, mover, way * step) * dims + axis
+                ) * 2 + (way < 0)
                 parts.append((moving[mover], link_group, np.ones(len(mover))))
             here[axis] += moves[axis]
         flow, link_group, share = joined(parts)

@@ -129,8 +129,9 @@ def collectives_by(
     fastest_of = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
     for number, library in enumerate(libraries):
         if along := trees(network, library):
-            tree = tree_all_reduce(network, groups)
-            by_tree = price_phases(network.link_map, tree, count, along, team)
+            by_tree = price_phases(
+                network.link_map, tree_all_reduce(network, groups), count, along, team
+            )
             fastest_of[number] = fastest_of[number].fastest(by_tree)
     return fastest_of
 
@@ -184,8 +185,9 @@ def by_algorithm(
     sizes = [len(protocols)] * len(names)
     if along := trees(network, protocols):
         names, sizes = (*names, "double_binary_tree"), [*sizes, len(along)]
-    time = message_time(network, kind, groups, protocols)
-    return dict(zip(names, time.split(sizes), strict=True))
+    return dict(
+        zip(names, message_time(network, kind, groups, protocols).split(sizes), strict=True)
+    )
 
 
 def algorithms(network: Network, kind: Kind) -> tuple[str, ...]:
@@ -200,8 +202,9 @@ def _passed_round(
 ) -> MessageTime:
     """Every rank's part goes round the group, one neighbour at a time."""
     size = groups.shape[1]
-    once = ring(groups, volume=1.0 / size, steps=1.0)
-    time = price_phases(network.link_map, [once], len(groups), protocols, team)
+    time = price_phases(
+        network.link_map, [ring(groups, volume=1.0 / size, steps=1.0)], len(groups), protocols, team
+    )
     return MessageTime((size - 1) * time.alpha_s, (size - 1) * time.beta_s_per_byte)
 
 
@@ -291,8 +294,13 @@ def tree_all_reduce(network: Network, groups: IntArray) -> list[Phase]:
     Chunks pass down chains inside a node and to the other at once. A node sends half of the buffer
     up one tree and half down the other, so half of all that a ring sends leaves it.
     """
-    ends = (network.node, np.zeros_like(network.node))
-    return [pipelined(hierarchical_reduce_scatter(network, groups, ends))]
+    return [
+        pipelined(
+            hierarchical_reduce_scatter(
+                network, groups, (network.node, np.zeros_like(network.node))
+            )
+        )
+    ]
 
 
 def hierarchical_reduce_scatter(

@@ -248,8 +248,9 @@ class TreeLinkMap(LinkMap):
         scale_up = self.scale_up
         if tier == 0 and scale_up is not None:
             scale_up = scale_up.faster(factor)
-        tiers = (*self.tiers[:tier], wider, *self.tiers[tier + 1 :])
-        return replace(self, tiers=tiers, scale_up=scale_up)
+        return replace(
+            self, tiers=(*self.tiers[:tier], wider, *self.tiers[tier + 1 :]), scale_up=scale_up
+        )
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost tier whose group holds both; −1 for a device and itself."""
@@ -325,8 +326,9 @@ class TreeLinkMap(LinkMap):
         """Crossings of the tiers: flows, link groups and shares, which are all of a flow."""
         first, last = np.ascontiguousarray(source), np.ascontiguousarray(target)
         up, down = self.hashes(source, target, np.array([variant]))
-        inner = int(self.scale_up is not None)
-        flow, link_group = climbs(self.ways, first, last, met, inner, up[0], down[0])
+        flow, link_group = climbs(
+            self.ways, first, last, met, int(self.scale_up is not None), up[0], down[0]
+        )
         return flow, link_group, np.ones(len(flow))
 
     def hashes(

@@ -196,8 +196,14 @@ def instance_of(cell: Cell) -> Instance | None:
         name += "-h100"
     if name not in PAPER_CASES:
         return None
-    instances = (entry.instance for entry in paper_cells(name))
-    return next((entry for entry in instances if entry.devices == cell.devices), None)
+    return next(
+        (
+            entry
+            for entry in (entry.instance for entry in paper_cells(name))
+            if entry.devices == cell.devices
+        ),
+        None,
+    )
 
 
 def shipped_instance(cell: Cell) -> Instance:

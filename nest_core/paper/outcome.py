@@ -45,8 +45,13 @@ def _artifact_outcome(cell: Cell, planners: tuple[str, ...]) -> Outcome:
     """Solve a case and price its baselines as published and in their right order."""
     instance = instance_of(cell)
     if instance is None:
-        rival = Rival(None, None, _NO_INSTANCE, _NO_INSTANCE)
-        return Outcome(None, _NO_INSTANCE, None, None, dict.fromkeys(planners, rival))
+        return Outcome(
+            None,
+            _NO_INSTANCE,
+            None,
+            None,
+            dict.fromkeys(planners, Rival(None, None, _NO_INSTANCE, _NO_INSTANCE)),
+        )
     solution = solve(instance)
     by_name = {baseline.name.lower(): baseline for baseline in instance.baselines}
     return Outcome(

@@ -111,8 +111,12 @@ def own_document(
 def one_node(devices: int) -> dict[str, Any]:
     """Return the fabric document of H100 on NVSwitches alone, however many."""
     cluster = settings()["cluster"]["h100_node"]
-    level = {**cluster["node"], "group_size": devices}
-    return {"schema": 1, "name": cluster["name"], "kind": "hierarchical", "level": [level]}
+    return {
+        "schema": 1,
+        "name": cluster["name"],
+        "kind": "hierarchical",
+        "level": [{**cluster["node"], "group_size": devices}],
+    }
 
 
 def own_scenario(

@@ -25,8 +25,9 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Return the pixel of a value; one beyond an end is drawn at that end."""
-        inside = min(max(value, self.low), self.high)
-        return self.start + (self.end - self.start) * (inside - self.low) / (self.high - self.low)
+        return self.start + (self.end - self.start) * (
+            min(max(value, self.low), self.high) - self.low
+        ) / (self.high - self.low)
 
     def holds(self, value: float) -> bool:
         """Return whether a value lies on the axis."""

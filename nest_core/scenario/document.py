@@ -71,8 +71,9 @@ class Scenario:
     @cached_property
     def key(self) -> str:
         """Return a hash of the content; it changes with the presets, which a name may lead to."""
-        content = [self.document, self.overrides, self.folder, edition()]
-        text = json.dumps(content, sort_keys=True, default=str)
+        text = json.dumps(
+            [self.document, self.overrides, self.folder, edition()], sort_keys=True, default=str
+        )
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @cached_property
@@ -193,8 +194,11 @@ class Scenario:
         tops = (info.alias or name for name, info in ScenarioFile.model_fields.items())
         yield from ((name, name) for name in tops)
         for prefix, table in tables:  # a later one goes before: the job, then what it runs on
-            pairs = ((name, prefix + key) for name, key in names_of(table))
-            yield from (pair for pair in pairs if pair[0] not in _OF_FILES)
+            yield from (
+                pair
+                for pair in ((name, prefix + key) for name, key in names_of(table))
+                if pair[0] not in _OF_FILES
+            )
 
 
 def load_scenario(

@@ -58,9 +58,14 @@ def search_space(
         list(range(1, layers // 2 + 1)),
         f"leave each virtual stage one of {layers} layers",
     )
-    most = min(devices, tokens // (2 * LEAST_CHUNK))
-    # A rank takes a chunk from either half of the causal mask.
-    contexts = [1, *(cp for cp in range(2, most + 1) if tokens % (2 * cp) == 0)]
+    contexts = [
+        1,
+        *(
+            cp
+            for cp in range(2, min(devices, tokens // (2 * LEAST_CHUNK)) + 1)
+            if tokens % (2 * cp) == 0
+        ),
+    ]
     order: Any = search.order
     listed = order if order and isinstance(order[0], list) else [order]
     orders = ORDERS if order is None else tuple(dict.fromkeys(map(tuple, listed)))
@@ -174,8 +179,11 @@ def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _device_orders(value: Any, torus: bool) -> tuple[str, ...]:
     """Return those of the listed orders that the fabric has a meaning for."""
-    listed = _listed(value, ("natural",))
-    orders = tuple(order for order in listed if torus or order not in ("snake", "hilbert"))
+    orders = tuple(
+        order
+        for order in _listed(value, ("natural",))
+        if torus or order not in ("snake", "hilbert")
+    )
     require(
         orders,
         "search.device_order",

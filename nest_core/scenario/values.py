@@ -112,8 +112,9 @@ class ScenarioValues(Job):
         """
         more = tuple(recompute)
         check_modules(self.model, more, "plan.recompute")
-        names = ordered((*self.space.recompute, *more))
-        return replace(self, recomputations=names).problem_on(network or self.fabric)
+        return replace(self, recomputations=ordered((*self.space.recompute, *more))).problem_on(
+            network or self.fabric
+        )
 
 
 def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, Any], Path | None]:
@@ -196,8 +197,11 @@ def _set_inside_rate(fabric: dict[str, Any], rate_GBps: float) -> None:
     assumed = fabric.get("assumed_inside_GBps")
     if assumed is None:
         return
-    file = checked(FabricFile, fabric, "fabric.")
-    groups = {entry.id: entry.group for entry in file.element or () if entry.role != "nic"}
+    groups = {
+        entry.id: entry.group
+        for entry in checked(FabricFile, fabric, "fabric.").element or ()
+        if entry.role != "nic"
+    }
     inside = [
         link
         for link in fabric.get("link", ())

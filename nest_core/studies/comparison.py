@@ -255,12 +255,16 @@ def further_figures(
     values, listed = scenario.values, scenario_prices(scenario, prices)
     more: dict[str, Any] = {}
     if failures and report is not None:
-        spares = _owned(values, listed).spare_nodes
-        best, more["losses"] = losses(scenario, report, spares, stop=stop)
+        best, more["losses"] = losses(
+            scenario, report, _owned(values, listed).spare_nodes, stop=stop
+        )
         if best is not report:
             sure = sureness_of(values, values.problem(), best)
-            run = training_of(values, best, sure, None)
-            more |= {"report": best, "sureness": sure, "training": run}
+            more |= {
+                "report": best,
+                "sureness": sure,
+                "training": training_of(values, best, sure, None),
+            }
     if budget is not None:
         more["at_budget"] = at_budget(scenario, budget, listed, stop=stop)
     if level_wise:

@@ -164,8 +164,9 @@ class _DesignSearch(RowCache):
         self._kinds = tuple(dict.fromkeys(design.bought for design in designs))
         ideal = (design.changes(non_blocking(design.size)) for design in self._kinds)
         changes = (*ideal, *(design.changes for design in designs))
-        places = tuple(range(len(changes)))
-        axis = Parameter("design", "design", values=places, changes=changes.__getitem__)
+        axis = Parameter(
+            "design", "design", values=tuple(range(len(changes))), changes=changes.__getitem__
+        )
         self.study = replace(study, axes=(axis,), metrics=("tokens_per_s",))
         self._keys = [
             [self.study.key(member, change) for member in study.members] for change in changes
@@ -207,8 +208,9 @@ class _DesignSearch(RowCache):
         rivals = [planned.days for planned in self._unbeaten if _is_no_more(planned.design, design)]
         if not rivals or member.name not in self._per_iteration:
             return math.inf
-        min_days = self._min_days[design.bought]
-        others = sum(part for name, part in min_days.items() if name != member.name)
+        others = sum(
+            part for name, part in self._min_days[design.bought].items() if name != member.name
+        )
         rate = self._tokens * member.weight / ((min(rivals) - others) * DAY_S)
         return self._per_iteration[member.name] / rate * (1.0 + _ROUNDING)
 
@@ -279,8 +281,11 @@ def pareto(planned: Sequence[Planned]) -> tuple[Planned, ...]:
 
 def _beats(planned: Planned, design: Design, days: float) -> bool:
     mine = planned.design.price_usd, planned.design.power_W, planned.days
-    theirs = design.price_usd, design.power_W, days
-    return planned.days <= days and mine != theirs and _is_no_more(planned.design, design)
+    return (
+        planned.days <= days
+        and mine != (design.price_usd, design.power_W, days)
+        and _is_no_more(planned.design, design)
+    )
 
 
 def _is_no_more(one: Design, other: Design) -> bool:

@@ -188,8 +188,9 @@ class LocalPrice:
 
     def seconds(self, rows: FloatArray) -> FloatArray:
         """At deviations (draws, n), as `ParameterSpread.rows` gives them."""
-        curved = ((rows @ self.curves) * rows).sum(axis=1)
-        return np.asarray(self.centre_s + rows @ self.slopes + curved)
+        return np.asarray(
+            self.centre_s + rows @ self.slopes + ((rows @ self.curves) * rows).sum(axis=1)
+        )
 
 
 def local_price(

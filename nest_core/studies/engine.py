@@ -245,8 +245,14 @@ def run(
                 task.points = [point for point in new if limits[point] > 0.0]
                 progress.skipped += len(new) - len(task.points)
                 if task.points:
-                    limited = [limits[point] for point in task.points]
-                    flying[_submitted(executor, task, limited, stop if serial else None)] = task
+                    flying[
+                        _submitted(
+                            executor,
+                            task,
+                            [limits[point] for point in task.points],
+                            stop if serial else None,
+                        )
+                    ] = task
             done, _ = wait(flying, POLL_S, FIRST_COMPLETED)
             died: list[tuple[_Task, BaseException]] = []
             for future in done:

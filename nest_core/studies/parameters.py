@@ -305,10 +305,18 @@ def _clos_parameters(table: dict[str, Any]) -> list[Parameter]:
     if "intra_node" in table:
         inner, where = table["intra_node"]["bandwidth_GBps"], "fabric.intra_node.bandwidth_GBps"
         turned.append(_speed("node", where, inner, "device"))
-    note = "NICs per device and the number of devices stay"
-    turned.append(_node(f"{path}.devices_per_node", per_node, math.inf, note, sized))
-    grown = "switches follow; the global batch stays"
-    turned.append(_devices(per_node, clos["devices"], grown, None))
+    turned.append(
+        _node(
+            f"{path}.devices_per_node",
+            per_node,
+            math.inf,
+            "NICs per device and the number of devices stay",
+            sized,
+        )
+    )
+    turned.append(
+        _devices(per_node, clos["devices"], "switches follow; the global batch stays", None)
+    )
     return turned
 
 

@@ -129,8 +129,9 @@ class Recommended:
     @property
     def equals(self) -> tuple[RivalPlan, ...]:
         """Plans that the model cannot tell from it, the one measured most first."""
-        equal = (plan for plan in self.others if plan.equal)
-        return tuple(sorted(equal, key=lambda plan: -plan.measured))
+        return tuple(
+            sorted((plan for plan in self.others if plan.equal), key=lambda plan: -plan.measured)
+        )
 
     @property
     def in_words(self) -> str:
@@ -242,8 +243,10 @@ def recommended(
     needed = np.array([[_held(report)] for report in reports])
     errors = np.exp(problem.memory_spread * spread.memory(PRICED, seed))
     fits = needed * errors <= problem.memory_bytes  # (plans, draws)
-    least = np.where(fits, seconds, np.inf).min(axis=0)
-    regret = 1.0 - least[fits[chosen]] / seconds[chosen, fits[chosen]]
+    regret = (
+        1.0
+        - np.where(fits, seconds, np.inf).min(axis=0)[fits[chosen]] / seconds[chosen, fits[chosen]]
+    )
     family, stack = scenario.accelerator.family.name, scenario.stack.name
     measured = [measured_like(family, stack, plan) for plan in plans]
     slower = [_inner(plan_seconds / seconds[chosen] - 1.0) for plan_seconds in seconds]

@@ -74,8 +74,9 @@ def information(
 ) -> tuple[float, tuple[float, ...], tuple[Information, ...]]:
     """Regret of choosing now, how often each is best, and what it is worth to know one thing."""
     rng = np.random.default_rng(seed)
-    count = len(model.parameters)
-    theta = rng.multivariate_normal(np.zeros(count), model.covariance, DRAWS, method="eigh")
+    theta = rng.multivariate_normal(
+        np.zeros(len(model.parameters)), model.covariance, DRAWS, method="eigh"
+    )
     errors = np.stack(
         [
             rng.multivariate_normal(np.zeros(len(model.names)), covariance, DRAWS, method="eigh")

@@ -191,8 +191,10 @@ def losses(
         Beside that plan, innermost tier first; empty for fabrics that are no Clos.
     """
     values = scenario.values
-    tiers = values.fabric.tier_names[:MAX_TIERS]
-    lost = tuple(lose_one(scenario, report, tier, spares, stop=stop) for tier in tiers)
+    lost = tuple(
+        lose_one(scenario, report, tier, spares, stop=stop)
+        for tier in values.fabric.tier_names[:MAX_TIERS]
+    )
     plans = [
         loss.faster
         for loss in lost

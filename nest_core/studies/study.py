@@ -156,16 +156,18 @@ class Study:
     def key(self, member: Member, overrides: Mapping[str, Any]) -> str:
         """Return what stands for the answer of a member under overrides, by content."""
         text = json.dumps(overrides, sort_keys=True, default=str)
-        content = f"{member.content} {text} {' '.join(self.details)}"
-        return hashlib.sha256(content.encode()).hexdigest()
+        return hashlib.sha256(
+            f"{member.content} {text} {' '.join(self.details)}".encode()
+        ).hexdigest()
 
     def points(self) -> Iterator[StudyPoint]:
         """Yield every scenario of the mix at every point, in order."""
         for number in range(len(self)):
             overrides = self.overrides(number)
             for member in self.members:
-                key = self.key(member, overrides)
-                yield StudyPoint(key, number, member, overrides, self.details)
+                yield StudyPoint(
+                    self.key(member, overrides), number, member, overrides, self.details
+                )
 
 
 def load_study(name: str, folder: Path | None = None) -> Study:
@@ -202,8 +204,11 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
     for scenario_name, weight in scenarios:
         document, where = scenario_document(scenario_name, folder)
         merged = {**document, "override": {**document.get("override", {}), **file.overrides}}
-        scenario = Scenario(merged, {}, where)
-        members.append(Member(scenario_name, scenario, weight / total, _content(merged, where)))
+        members.append(
+            Member(
+                scenario_name, Scenario(merged, {}, where), weight / total, _content(merged, where)
+            )
+        )
     axes = tuple(
         _axis(table, members[0], f"axes[{number}]") for number, table in enumerate(file.axes)
     )

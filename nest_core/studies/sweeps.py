@@ -174,8 +174,9 @@ def sweep(
         words = ", ".join(f"{axis.label} {axis.words(value)}" for axis, value in pairs)
         progress(number / total, f"point {number + 1} of {total}, {words}")
         try:
-            settings = [with_values(scenario.overrides, pairs)]
-            planned = plan_points(scenario, settings, [math.inf], ("interval",), stop)
+            planned = plan_points(
+                scenario, [with_values(scenario.overrides, pairs)], [math.inf], ("interval",), stop
+            )
         except InputError as error:
             planned = [StudyRow("invalid", str(error))]
         if not planned:

@@ -87,8 +87,10 @@ class Draw:
         """
         moved = replace(scenario, accelerator=adjusted(scenario.accelerator, dict(self.kernels)))
         problem = moved.problem(recompute, network)
-        needed = spread_where(problem.memory_spread, self.memory)
-        return under(replace(problem, memory_spread=needed), self.network)
+        return under(
+            replace(problem, memory_spread=spread_where(problem.memory_spread, self.memory)),
+            self.network,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,14 +127,15 @@ class ParameterSpread:
     @property
     def sd(self) -> FloatArray:
         """Standard deviation of each parameter, kernels first, (n,)."""
-        kernel_sd = np.sqrt(np.diag(self.covariance))
-        return np.concatenate([kernel_sd, [sd for _, _, sd in self.network]])
+        return np.concatenate(
+            [np.sqrt(np.diag(self.covariance)), [sd for _, _, sd in self.network]]
+        )
 
     def rows(self, count: int, seed: int) -> FloatArray:
         """Logarithms of factors, (count, n); of the same seed the first ones stay the same."""
-        rng = np.random.default_rng(seed)
-        nothing = np.zeros(len(self.kernels))
-        joint = rng.multivariate_normal(nothing, self.covariance, count, method="eigh")
+        joint = np.random.default_rng(seed).multivariate_normal(
+            np.zeros(len(self.kernels)), self.covariance, count, method="eigh"
+        )
         network = [
             sd * np.random.default_rng((seed, crc32(name.encode()))).standard_normal(count)
             for _, name, sd in self.network
@@ -206,8 +209,9 @@ def slopes(
     recompute = [name for report in reports for name in report.plan.recompute]
     result = np.zeros((len(reports), len(spread.sd)))
     for place in np.flatnonzero(spread.sd):
-        draw = spread.draw(STEP * np.eye(len(spread.sd))[place])
-        moved = draw.problem(scenario, network, recompute)
+        moved = spread.draw(STEP * np.eye(len(spread.sd))[place]).problem(
+            scenario, network, recompute
+        )
         after = np.log([price(moved, report.plan).iteration_s for report in reports])
         result[:, place] = (after - before) / STEP
     return result

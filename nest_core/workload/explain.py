@@ -84,8 +84,11 @@ def shape_in_words(graph: Graph, node: Node, sizes: Sizes) -> tuple[str, ...]:
         return (f"runs in one product with {node.together}",)
     if node.op in ("linear", "grouped_linear"):
         *groups, columns, inner = node.weights[0]
-        rows = [dim for dim in node.shape[:-1] if dim not in groups]
-        dimensions = [("g", groups), ("m", rows), ("k", [inner])]
+        dimensions = [
+            ("g", groups),
+            ("m", [dim for dim in node.shape[:-1] if dim not in groups]),
+            ("k", [inner]),
+        ]
         with_it = [other for other in graph.nodes if other.together == node.name]
         wide = [(columns, node), *((other.weights[0][-2], other) for other in with_it)]
         joined = " + ".join(dims_in_words([dim], other.split) for dim, other in wide)

@@ -264,8 +264,13 @@ class Model:
         trace = self.trace
         for kind in self.kinds:
             what = "mixture-of-experts blocks" if kind.endswith("moe_block") else "dense blocks"
-            rule = f"must be one that has {what}"
-            _require(kind in trace, self, "family", rule, "change the sizes or it")
+            _require(
+                kind in trace,
+                self,
+                "family",
+                f"must be one that has {what}",
+                "change the sizes or it",
+            )
         needs = {
             symbol for kind in self.kinds for node in trace[kind].nodes for symbol in node.symbols
         }
@@ -302,8 +307,11 @@ class Model:
         sparse = "moe_block" in traced if traced else self.experts > 1
         first = self.dense_blocks if sparse else self.blocks
         blocks = _block_runs(self.blocks, first, self.moe_every, self.full_every)
-        runs = (("embedding", 1), *blocks, ("head", 1))
-        return tuple(run for run in runs if not traced or run[0] in traced)
+        return tuple(
+            run
+            for run in (("embedding", 1), *blocks, ("head", 1))
+            if not traced or run[0] in traced
+        )
 
     @property
     def kinds(self) -> dict[str, int]:

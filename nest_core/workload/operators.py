@@ -158,8 +158,9 @@ def _operator(graph: Graph, node: Node, wider: list[Node], sizes: Sizes, width: 
         return Operator(node.name, node.op, (), (), (), 0.0, node.core, size)
     forward, backward = ((), ()) if node.together else _kernels(node, inputs, wider, sizes, width)
     tensors = tuple(_kept(graph, node, sizes, width))
-    parameters = weight_count(node, sizes)
-    return Operator(node.name, node.op, forward, backward, tensors, parameters, node.core)
+    return Operator(
+        node.name, node.op, forward, backward, tensors, weight_count(node, sizes), node.core
+    )
 
 
 def _kernels(
@@ -330,8 +331,12 @@ def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[st
     elif node.op == "attention":
         for entry in (*inputs, node):
             save(entry)
-        rows = count(inputs[0].shape[:-1], sizes, node.split)
-        tensors.append((f"{node.name}:statistics", _STATISTIC_BYTES * rows))
+        tensors.append(
+            (
+                f"{node.name}:statistics",
+                _STATISTIC_BYTES * count(inputs[0].shape[:-1], sizes, node.split),
+            )
+        )
     elif node.op == "softmax":
         save(node)
     elif node.op == "loss":
@@ -363,8 +368,9 @@ def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
     elements = count(source.shape, sizes, source.split)
     if source.forward != ("reduce_scatter",):
         return elements
-    summed = graph[source.inputs[0]].split
-    return elements / max(entry.ranks for entry in summed if entry.axis == source.axis)
+    return elements / max(
+        entry.ranks for entry in graph[source.inputs[0]].split if entry.axis == source.axis
+    )
 
 
 def masks_fused(node: Node, sizes: Sizes) -> bool:

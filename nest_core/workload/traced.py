@@ -106,8 +106,13 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
     if lacking:
         raise InputError(f"{where}: model", "must give every size", f"no {lacking[0]}", "add it")
     unnamed = dict.fromkeys(("hidden", "heads", "head_dim", "vocabulary"), 1) | {"ffn": 0}
-    heads = {"kv_heads": given.get("heads", 1)}
-    fields = {"name": name, "source": file.source, **unnamed, **heads, **given}
+    fields = {
+        "name": name,
+        "source": file.source,
+        **unnamed,
+        **{"kv_heads": given.get("heads", 1)},
+        **given,
+    }
     require(
         "blocks" in fields,
         f"{where}: model",

@@ -220,8 +220,11 @@ def compare(
     from nest_core.studies.ranking import GOAL_FIGURES
 
     changes, again = settings(sets or ()), ""
-    options = {"hours": hours, "max_loss": max_loss}
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {
+        name: value
+        for name, value in {"hours": hours, "max_loss": max_loss}.items()
+        if value is not None
+    }
     question: dict[str, Any] = {}
     goal: Goal = "tokens_per_usd"
     if len(scenarios) == 1 and scenarios[0].endswith(".html"):

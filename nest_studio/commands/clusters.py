@@ -119,8 +119,9 @@ def inspect(
     from nest_core.calibration.inspection.inspect import inspect as joined
     from nest_core.calibration.logs.launch import launch_text
 
-    texts = [(path.name, read_text(path)) for path in logs]
-    result = joined(texts, launch_text(launch), accelerator)
+    result = joined(
+        [(path.name, read_text(path)) for path in logs], launch_text(launch), accelerator
+    )
     fields = {
         "scenario": result.scenario,
         "assumed": result.assumed,

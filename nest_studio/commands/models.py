@@ -69,8 +69,12 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     with contextlib.redirect_stdout(sys.stderr):  # what the module prints is not the answer
         layers = trace_own(target, Path.cwd())
     if output is not None:
-        nodes = {layer.kind: layer.nodes for layer in layers}
-        text = as_document(output.stem, target, nodes, model_sizes(target, layers))
+        text = as_document(
+            output.stem,
+            target,
+            {layer.kind: layer.nodes for layer in layers},
+            model_sizes(target, layers),
+        )
         write_file(output, text, "--output")
     graphs = [(graph_of(layer.kind, layer.nodes), layer) for layer in layers]
     return {

@@ -153,8 +153,12 @@ def _running(study: Study, workers: int | None, dask: str | None) -> Iterator[An
 
     shared: Any = multiprocessing.get_context("spawn").Event()
     with interrupts(shared) as stop, progress(study.name) as tell:
-        answers = StoredAnswers(Database(database_url()))
-        yield answers, opened_pool(stop, workers, dask), tell, stop.is_set
+        yield (
+            StoredAnswers(Database(database_url())),
+            opened_pool(stop, workers, dask),
+            tell,
+            stop.is_set,
+        )
 
 
 @contextmanager

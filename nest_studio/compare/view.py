@@ -22,7 +22,7 @@ from nest_core.studies.comparison import Comparison
 from nest_core.studies.comparison_table import ComparisonLine
 from nest_core.studies.decision import Decision
 from nest_core.studies.whole_bill import WholeBill
-from nest_studio.components.browser.svg import show_svg
+from nest_studio.components.browser.elements import show_svg
 from nest_studio.components.show import download, facts, show_picture
 from nest_studio.form.fields import ADDRESS
 from nest_studio.form.prices import TypedPrices

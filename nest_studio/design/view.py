@@ -21,7 +21,7 @@ from nest_core.report.figures.collectives import bandwidth_figure, size_label, t
 from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.picture.matrix import matrix_picture, pointed_picture, pointing
 from nest_core.scenario import Scenario
-from nest_studio.components.browser.fabric import show_fabric, shown_width
+from nest_studio.components.browser.elements import show_fabric, shown_width
 from nest_studio.components.show import AnswerArea, facts, headline_row, show_picture
 from nest_studio.design.state import design_page
 from nest_studio.form.fabric import (

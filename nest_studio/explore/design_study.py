@@ -21,7 +21,7 @@ from nest_core.studies.design_choice import Contender, DesignChoice, in_words
 from nest_core.studies.design_growth import GrowthPath, ways_to_grow
 from nest_core.studies.sensitivity import DesignAnswer, Sensitivity
 from nest_core.studies.study import Study
-from nest_studio.components.browser.svg import show_svg
+from nest_studio.components.browser.elements import show_svg
 from nest_studio.components.show import facts, show_picture
 from nest_studio.explore.view import rows_table
 from nest_studio.form.fields import OneOf, widget

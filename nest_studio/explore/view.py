@@ -413,8 +413,13 @@ def show_ratios(ratios: Ratios, inputs: dict[str, Any], pins: Any) -> None:
             key="ratios",
             output=lambda: output_of(studies.ratios_result(ratios)),
         )
-    below = "One tier at a time, the others as in the form"
-    st.html(Table(ratios_finding(ratios), below, ratio_rows(ratios)).to_html())
+    st.html(
+        Table(
+            ratios_finding(ratios),
+            "One tier at a time, the others as in the form",
+            ratio_rows(ratios),
+        ).to_html()
+    )
     show_picture(ratios_picture(ratios), "explore-ratios")
     with st.expander("Every ratio that was tried"):
         rows_table(ratios.rows())

@@ -128,8 +128,9 @@ def pinned_value(key: str, text: str) -> Any:
             if key not in STEPS or not isinstance(value, Mapping):
                 return value
             steps = STEPS[key]
-            first = steps.index(value.get("min", steps[0]))
-            return list(steps[first : steps.index(value["max"]) + 1])
+            return list(
+                steps[steps.index(value.get("min", steps[0])) : steps.index(value["max"]) + 1]
+            )
     raise _unread(key, text)
 
 

@@ -121,8 +121,7 @@ def use_prices(inputs: Mapping[str, Any]) -> None:
     if inputs.get("device_usd") is not None:
         prices[OWN_PRICES[0].key] = inputs["device_usd"]
     for price in (*OWN_PRICES, SOLD):
-        value = prices.get(price.key)
-        st.session_state[f"{_OF}{price.name}"] = _typed_text(value, price.scale)
+        st.session_state[f"{_OF}{price.name}"] = _typed_text(prices.get(price.key), price.scale)
     st.session_state[_OPTICS] = prices.get(_MEDIA)
     assumed = dict(inputs.get("assumed") or {})
     for key, name, scale in (

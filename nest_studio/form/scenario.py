@@ -181,8 +181,12 @@ def scenario_form() -> tuple[Scenario, DrawnForm]:
         columns = st.columns(2, gap="small")
         for number, (key, label) in enumerate(PINS.items()):
             with columns[number % 2]:
-                text = "any, up to n, exactly n, n or m, n to m."
-                form.draw(key, parameter(key), label=label, bounds=text)
+                form.draw(
+                    key,
+                    parameter(key),
+                    label=label,
+                    bounds="any, up to n, exactly n, n or m, n to m.",
+                )
         pinned = sum(form.values[key].startswith("exactly") for key in PINS)
         summary(f"{pinned} pinned" if pinned else "none")
     remember_step({key: form.values[key] for key in form.boxes}, ("scenario", KEPT_AS, *RUN))

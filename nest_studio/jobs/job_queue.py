@@ -197,8 +197,9 @@ class JobQueue:
             return
         for urgent in self._queues:
             for place in range(self._each):
-                args = urgent, place, first
-                self._threads.append(threading.Thread(target=self._serve, args=args, daemon=True))
+                self._threads.append(
+                    threading.Thread(target=self._serve, args=(urgent, place, first), daemon=True)
+                )
         self._threads.append(threading.Thread(target=self._look_on, daemon=True))
         for thread in self._threads:
             thread.start()

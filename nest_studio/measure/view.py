@@ -331,5 +331,9 @@ def _use(scenario: Scenario, fit: FitAnswer) -> None:
     name = current().name
     with told(st.toast):
         keep_as(name, fit, over=True)
-        stack = {**(fit.stack or {}), "name": name}
-        open_plan(Scenario(scenario.document, {**scenario.overrides, "stack": stack}))
+        open_plan(
+            Scenario(
+                scenario.document,
+                {**scenario.overrides, "stack": {**(fit.stack or {}), "name": name}},
+            )
+        )

@@ -32,7 +32,7 @@ from nest_core.report.figures.cards import (
 from nest_core.report.notebook import output_of
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import page_title
-from nest_studio.components.browser.fabric import show_fabric, shown_width
+from nest_studio.components.browser.elements import show_fabric, shown_width
 from nest_studio.components.show import facts
 from nest_studio.form.fields import hold, one_of
 from nest_studio.form.scenario import MEMORY, changes_in_words, pinned_title
@@ -205,8 +205,9 @@ def middle(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | No
 def fabric_picture(answer: Answer, scenario: Scenario) -> None:
     """The one place that draws the fabric with the plan on it."""
     place = st.container(key="drawn-fabric").empty()
-    inputs = scenario, answer.best, is_busy(), shown_width(FABRIC)
-    job = submitted(plan_fabric, *inputs, place="fabric")
+    job = submitted(
+        plan_fabric, *(scenario, answer.best, is_busy(), shown_width(FABRIC)), place="fabric"
+    )
     with st.container(key="waiting-fabric"):
         picture = panel(job, "Drawing the fabric", key="fabric-picture")
     if picture is not None:

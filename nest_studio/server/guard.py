@@ -80,8 +80,9 @@ class Names:
         InputError
             If a public address is none.
         """
-        names = {address.lower(), socket.gethostname().lower()}
-        hosts = frozenset(names if beyond_this_machine(address) else ())
+        hosts = frozenset(
+            {address.lower(), socket.gethostname().lower()} if beyond_this_machine(address) else ()
+        )
         return cls("https" if tls else "http", hosts, public_addresses(public))
 
     def refusal(self, hosts: list[str], origins: list[str], reached: str) -> str:

@@ -37,8 +37,9 @@ def over_preset(scenario: Scenario) -> tuple[str, dict[str, Any]]:
     A key that the preset has and the document leaves out becomes None.
     """
     document, overrides = scenario.document, scenario.overrides
-    inside = document.get("override", {})
-    wanted = {key: value for key, value in inside.items() if key not in overrides} | dict(overrides)
+    wanted = {
+        key: value for key, value in document.get("override", {}).items() if key not in overrides
+    } | dict(overrides)
     leaves = dict(_leaves(document))
     changed: list[tuple[int, str, dict[str, Any]]] = []
     for name in preset_names("scenarios"):

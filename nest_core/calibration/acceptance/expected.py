@@ -301,8 +301,10 @@ def lowest_of_tiers(tests: Sequence[Expected]) -> Iterator[Expected]:
     """
     for _, alike in groupby(tests, lambda test: test.scope.tier):
         least = min(alike, key=lambda test: test.threshold_Bps)
-        device = f"device {least.scope.device} of each"
-        yield replace(least, where=least.where.replace(device, "one device of each"))
+        yield replace(
+            least,
+            where=least.where.replace(f"device {least.scope.device} of each", "one device of each"),
+        )
 
 
 def _command(scope: Scope) -> str:
@@ -380,8 +382,10 @@ def _one_sd_worse(
         yield network, drawn_software(software, incast)
         yield drawn_network(network, uplinks), software
     else:
-        reduction = NetworkParameters(reduction=math.exp(-of["reduction"]))
-        yield network, drawn_software(software, reduction)
+        yield (
+            network,
+            drawn_software(software, NetworkParameters(reduction=math.exp(-of["reduction"]))),
+        )
 
 
 def _inside_spread(curve: Curve | None) -> float:

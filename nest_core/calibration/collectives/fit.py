@@ -398,5 +398,7 @@ def _word(accelerator: str) -> str:
     >>> _word("AMD MI300A APU")
     'MI300A'
     """
-    words = re.findall(r"[A-Za-z0-9]+", accelerator)
-    return next((word for word in words if re.search(r"\d", word)), accelerator)
+    return next(
+        (word for word in re.findall(r"[A-Za-z0-9]+", accelerator) if re.search(r"\d", word)),
+        accelerator,
+    )

@@ -182,8 +182,9 @@ def _by_library(
     times = by_algorithm(network, kind, groups, sending)
     names = list(times)
     best = np.argmin([way.seconds(sizes[:, None]).max(axis=1) for way in times.values()], axis=0)
-    time = message_time(network, kind, groups, sending)
-    seconds = parts * time.seconds(sizes[:, None]).max(axis=1)
+    seconds = parts * message_time(network, kind, groups, sending).seconds(sizes[:, None]).max(
+        axis=1
+    )
     return np.asarray(seconds), tuple(names[index] for index in best)
 
 
@@ -243,14 +244,16 @@ class _Ways:
         if not seconds:
             raise refusals[-1]
         suited = list(seconds)
-        best = np.argmin(np.stack(list(seconds.values())), axis=0)
-        return tuple(suited[index] for index in best)
+        return tuple(suited[index] for index in np.argmin(np.stack(list(seconds.values())), axis=0))
 
     def _price(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         if name not in self._priced:
             network, count = self._network, len(self._groups)
-            stages = algorithm_stages(self._op, name, network, self._groups)
-            phases = [phase for stage in stages for phase in stage]
+            phases = [
+                phase
+                for stage in algorithm_stages(self._op, name, network, self._groups)
+                for phase in stage
+            ]
             sending = self._software.of_algorithm(
                 network, self._op, self._groups, reduces=name in IN_NETWORK
             )
@@ -275,6 +278,10 @@ class _Ways:
                     algorithm=name,
                     protocols=sending,
                 ).time_s
-            ideal = float(time.beta_s_per_byte[0].max())
-            self._priced[name] = (time.alpha_s[1:], time.beta_s_per_byte[1:], floor, ideal)
+            self._priced[name] = (
+                time.alpha_s[1:],
+                time.beta_s_per_byte[1:],
+                floor,
+                float(time.beta_s_per_byte[0].max()),
+            )
         return self._priced[name]

@@ -106,8 +106,7 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, domain: int, assumed: lis
 
 def _read(log: FabricLog, rates: Assumed, nodes: tuple[str, ...] = ()) -> tuple[Table, list[str]]:
     """Return a file's tables, and what its reader says but for what more is known of here."""
-    text = log.text.encode()
-    fabric = read_fabric(text, log.name, format=log.format, assumed=rates, nodes=nodes)
+    fabric = read_fabric(log.text.encode(), log.name, format=log.format, assumed=rates, nodes=nodes)
     return fabric.document, [note for note in fabric.notes if not _KNOWN_BETTER.search(note)]
 
 
@@ -223,8 +222,10 @@ def _nearest(
     pairs = node.islands if len({*map(len, node.islands)}) == 1 else [range(node.gpus)]
     near = [nics] * len(host["device"])
     if columns is not None:  # devices are numbered island by island
-        rows = (node.distances[gpu] for pair in pairs for gpu in pair)
-        away = ([row[column] for column in columns] for row in rows)
+        away = (
+            [row[column] for column in columns]
+            for row in (node.distances[gpu] for pair in pairs for gpu in pair)
+        )
         near = [
             tuple(nic for nic, far in zip(nics, row, strict=True) if far == min(row))
             for row in away

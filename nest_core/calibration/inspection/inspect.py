@@ -83,9 +83,9 @@ def compare(run: NcclRun, fabric: Fabric, per_node: int, device: Accelerator) ->
     size, seconds = max(run.rows)
     stride = per_node if nodes > 1 and per_host == 1 else 1
     network = collapse(fabric)
-    software = software_of(device)
-    groups = member_groups(network.devices, devices, stride=stride)
-    protocols = software.of_groups(network, KINDS[op][0], groups)
+    protocols = software_of(device).of_groups(
+        network, KINDS[op][0], member_groups(network.devices, devices, stride=stride)
+    )
     predicted = collective(
         network, op, size, devices, stride=stride, protocols=protocols
     ).bus_bandwidth_Bps

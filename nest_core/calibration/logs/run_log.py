@@ -241,8 +241,9 @@ def _printed(
         raise InputError(
             name, f"must describe a run (it {error})", "no whole one", "correct --launch"
         ) from error
-    on_it = replace(row.run, fabric=given.fabric)
-    return Printed(cells, replace(row, run=on_it), only_given, assumed)
+    return Printed(
+        cells, replace(row, run=replace(row.run, fabric=given.fabric)), only_given, assumed
+    )
 
 
 def _printer(reports: Sequence[LogReader], name: str) -> LogReader:
@@ -318,8 +319,9 @@ def _settings(
     model = given.model or report.settings.get("model", "") or command.get("model", "")
     stated = {**model_columns(model), **stated}
     cells = {**given.columns, **stated}
-    words = (*report.notes, together.get("notes", ""))
-    cells["notes"] = "; ".join(dict.fromkeys(filter(None, words)))
+    cells["notes"] = "; ".join(
+        dict.fromkeys(filter(None, (*report.notes, together.get("notes", ""))))
+    )
     if device := report.settings.get("device"):
         _check_device(device, given, name)
         cells.setdefault("accelerator", device)

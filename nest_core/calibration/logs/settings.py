@@ -229,8 +229,11 @@ def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
         in_part = "2" if re.search("grad_op|zero2|false", strategy) else "3"
         return {"dist_opt_or_zero": "none" if "no_shard" in strategy else f"fsdp(zero{in_part})"}
     if "use_distributed_optimizer" in settings:
-        distributed = yes(settings["use_distributed_optimizer"])
-        return {"dist_opt_or_zero": "distributed_optimizer" if distributed else "none"}
+        return {
+            "dist_opt_or_zero": "distributed_optimizer"
+            if yes(settings["use_distributed_optimizer"])
+            else "none"
+        }
     if shards := whole_number(settings, "data_parallel_shard_degree"):
         sharded = shards * (whole_number(settings, "context_parallel_degree") or 1)
         return {"dist_opt_or_zero": "fsdp2(zero3)" if sharded > 1 else "none"}
@@ -269,8 +272,9 @@ def _recomputation(settings: Mapping[str, str], unsaid: dict[str, str]) -> dict[
     if "recompute_granularity" not in settings:
         if any(yes(settings.get(name, "")) for name in CHECKPOINTING):
             return {"recompute": "full"}
-        selective = yes(settings.get("recompute_activations", ""))
-        return {"recompute": "selective"} if selective else unsaid
+        return (
+            {"recompute": "selective"} if yes(settings.get("recompute_activations", "")) else unsaid
+        )
     if granularity == "full":
         method = settings.get("recompute_method", "").lower()
         layers = whole_number(settings, "recompute_num_layers")

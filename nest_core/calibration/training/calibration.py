@@ -259,8 +259,9 @@ def _usable(
         reason, seconds = "states no time of an iteration", 0.0
         if row.outcome.seconds is not None:
             try:
-                device = accelerator_of(row.run.accelerator)
-                seconds = predict(row.run, device, curves=curves).iteration_s
+                seconds = predict(
+                    row.run, accelerator_of(row.run.accelerator), curves=curves
+                ).iteration_s
                 reason = _far(seconds, row.outcome.seconds)
             except InputError as error:
                 reason = str(error)

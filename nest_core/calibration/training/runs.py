@@ -168,5 +168,4 @@ def counted_bytes(memory: Memory, kind: str) -> float:
     kind : str
         One of `MEMORY_KINDS`.
     """
-    counted = {"device": memory.total, "reserved": memory.reserved}
-    return counted.get(kind, memory.tensors)
+    return {"device": memory.total, "reserved": memory.reserved}.get(kind, memory.tensors)

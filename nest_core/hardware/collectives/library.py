@@ -79,8 +79,10 @@ class Library:
 
     def network(self, link: str, bandwidth_Bps: float = 0.0) -> tuple[Curve, float] | None:
         """Curve and rate per device of a network; the pooled curve if only the rate is known."""
-        match = self._find("network", set(_WORD.findall(link.lower())))
-        curve, rate = match or (self[POOLED["network"]], 0.0)
+        curve, rate = self._find("network", set(_WORD.findall(link.lower()))) or (
+            self[POOLED["network"]],
+            0.0,
+        )
         rate = bandwidth_Bps or rate
         return (curve, rate) if rate else None
 

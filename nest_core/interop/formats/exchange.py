@@ -77,8 +77,10 @@ def lost_on_canvas(
         As `nest_core.fabric.drawing.drawing_of` copied it.
     """
     again = build_fabric(checked(FabricFile, drawing))
-    lost = (*fabric.lost_in_graph, *unsaid(fabric, document))
-    return (*lost, *differences(fabric, again, prices))
+    return (
+        *(*fabric.lost_in_graph, *unsaid(fabric, document)),
+        *differences(fabric, again, prices),
+    )
 
 
 def caveats(network: Network) -> tuple[str, ...]:

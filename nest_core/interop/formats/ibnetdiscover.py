@@ -201,8 +201,9 @@ def _links(
                 )
             every.append(((min(here, other), max(here, other)), (rate, line)))
     links = grouped(every)
-    once = sum(len(stated) == 1 for stated in links.values())
-    draft.note(once, "link", " stated by one end only: kept.")
+    draft.note(
+        sum(len(stated) == 1 for stated in links.values()), "link", " stated by one end only: kept."
+    )
     return {ends: stated[0] for ends, stated in links.items()}
 
 

@@ -95,8 +95,11 @@ def direct(n: int) -> list[ScheduleStep]:
     """Everybody sends an n-th to everybody at once: an all-to-all, or a reduce-scatter."""
     refuse_flows(n * (n - 1), n * (n - 1))
     index = np.arange(n)
-    source = np.repeat(index, n - 1)
-    return [_step(source, ((index[:, None] + index[None, 1:]) % n).reshape(-1), 1 / n, 1)]
+    return [
+        _step(
+            np.repeat(index, n - 1), ((index[:, None] + index[None, 1:]) % n).reshape(-1), 1 / n, 1
+        )
+    ]
 
 
 def pairwise(n: int) -> list[ScheduleStep]:

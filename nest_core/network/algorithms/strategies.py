@@ -165,8 +165,12 @@ def double_binary_tree(network: Network, groups: IntArray) -> list[Stage]:
     inside, between = _node_columns(network, groups)
     if inside is None or between is None:
         return [flat(groups, double_tree)]
-    across = on_columns(between, double_tree, scattered=True)
-    return [_together(across, on_columns(inside, _up_and_down, scattered=True))]
+    return [
+        _together(
+            on_columns(between, double_tree, scattered=True),
+            on_columns(inside, _up_and_down, scattered=True),
+        )
+    ]
 
 
 def nvls_tree(network: Network, groups: IntArray) -> list[Stage]:
@@ -305,8 +309,9 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
     last = nodes if closed else nodes - 1
     inner = _spread(member, neighbour, volume * (rails - 1) / rails, size - nodes)
     outer = _spread(member[:, :last], beyond[:, :last], volume / rails, nodes - 1)
-    flows = merged([outer, replace(inner, steps=0 * inner.steps)])
-    return [[flows, latency_only(inner, inner.steps)]]
+    return [
+        [merged([outer, replace(inner, steps=0 * inner.steps)]), latency_only(inner, inner.steps)]
+    ]
 
 
 def _spread(source: IntArray, target: IntArray, volume: float, steps: float) -> Phase:

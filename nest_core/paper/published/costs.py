@@ -256,8 +256,9 @@ class StageTables:
 
     def following(self, behind: FloatArray, span: int) -> FloatArray:
         """Return what stands behind every stage, of what begins with each layer (or none)."""
-        padded = np.concatenate((behind[1:], np.full(span, np.inf)))
-        return np.lib.stride_tricks.sliding_window_view(padded, self.count)[:span]
+        return np.lib.stride_tricks.sliding_window_view(
+            np.concatenate((behind[1:], np.full(span, np.inf))), self.count
+        )[:span]
 
     def _table(self, kind: _Kind, level: int, span: int) -> FloatArray:
         table = self._tables.get((kind, level))
@@ -300,8 +301,9 @@ class StageTables:
         for offset in range(span):
             finish = finish[1:]
             if level is not None:
-                gradient = np.diagonal(self._edges.outgoing, offset + 1)
-                finish = np.maximum(finish, self._transfer(gradient, level))
+                finish = np.maximum(
+                    finish, self._transfer(np.diagonal(self._edges.outgoing, offset + 1), level)
+                )
             finish = finish + self._backward_latency[: len(finish)]
             table[offset, : len(finish)] = finish
         return table

@@ -232,8 +232,11 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
         linked = _parse_edges(edge_lists[key], f'edges["{key}"]', figures)
         ids = _topological_order(list(figures), linked, f'edges["{key}"]')
         if order and ids != order:
-            pairs = itertools.zip_longest(ids, order, fillvalue="none")
-            here, there = next(pair for pair in pairs if pair[0] != pair[1])
+            here, there = next(
+                pair
+                for pair in itertools.zip_longest(ids, order, fillvalue="none")
+                if pair[0] != pair[1]
+            )
             raise InputError(
                 f'nodes["{key}"]',
                 "must have the layers of the other widths in the same order",
@@ -279,8 +282,9 @@ def _parse_edges(value: object, field: str, nodes: dict[int, dict[str, Any]]) ->
 def _repeated(values: Sequence[object]) -> int:
     """Return the place of the first value that stands before as well; 0 where there is none."""
     first: dict[object, int] = {}
-    places = enumerate(values)
-    return next((place for place, value in places if first.setdefault(value, place) < place), 0)
+    return next(
+        (place for place, value in enumerate(values) if first.setdefault(value, place) < place), 0
+    )
 
 
 def _topological_order(layers: Sequence[int], edges: _Edges, field: str) -> tuple[int, ...]:

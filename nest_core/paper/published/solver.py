@@ -305,8 +305,10 @@ class _InstanceSearch:
         if not len(cuts):
             return best
         kinds = degrees.kind[options]
-        parameters = self._tables.parameters[cuts + 1]
-        sync = degrees.fixed[kinds] + degrees.per_byte[kinds] * parameters[:, None]
+        sync = (
+            degrees.fixed[kinds]
+            + degrees.per_byte[kinds] * self._tables.parameters[cuts + 1][:, None]
+        )
         times = largest[cuts][:, None] * slots + sync
         tied = np.argwhere(times <= times.min() * (1 + _TIE))
         degree, cut = min((int(degrees.degree[options[column]]), int(row)) for row, column in tied)

@@ -265,8 +265,9 @@ def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]
         ),
     )
     if not knows_nodes(network):
-        unknown = "no NICs drawn: where nodes end is not known"
-        return bisection_card, Headline("Of full bisection", "–", unknown, ())
+        return bisection_card, Headline(
+            "Of full bisection", "–", "no NICs drawn: where nodes end is not known", ()
+        )
     full = full_bisection_Bps(network)
     return (
         bisection_card,

@@ -93,8 +93,9 @@ def price_pasted(scenario: ScenarioValues, text: str, placement: str = "") -> Mi
     from nest_core.costs.parse import read_pasted  # what a plan alone does without
 
     problem = scenario.problem()
-    devices = problem.network.devices
-    pasted = read_pasted(text, problem.layers, devices, whole_experts=not scenario.expert_tensor)
+    pasted = read_pasted(
+        text, problem.layers, problem.network.devices, whole_experts=not scenario.expert_tensor
+    )
     pasted = checked_plan(scenario, pasted, placement if placement.strip() else None)
     scenario = scenario.hiding(pasted.hidden)
     report = price(scenario.problem(pasted.plan.recompute), pasted.plan)
@@ -124,8 +125,9 @@ def checked_plan(
     problem = scenario.problem(pasted.plan.recompute)
     check_plan(problem, pasted.plan)
     order = read_placement(placement, pasted.plan, problem.network.devices, name)
-    point = replace(pasted.plan.point, device_order=order)
-    return replace(pasted, plan=replace(pasted.plan, point=point))
+    return replace(
+        pasted, plan=replace(pasted.plan, point=replace(pasted.plan.point, device_order=order))
+    )
 
 
 _TRAFFIC = {

@@ -68,6 +68,11 @@ def _other_scenarios(scenario: ScenarioValues) -> Iterator[tuple[Stack, Scenario
 
 def _memory_of(stack: Stack, scenario: ScenarioValues) -> tuple[object, ...]:
     """Return what of a stack a scenario's memory depends on."""
-    recompute = stack.checkpointing(scenario.precision)
-    kernels = (stack.attention, stack.fused, stack.joined, recompute, stack.fp8)
+    kernels = (
+        stack.attention,
+        stack.fused,
+        stack.joined,
+        stack.checkpointing(scenario.precision),
+        stack.fp8,
+    )
     return *kernels, stack.memory, stack.sharded_gradients

@@ -153,8 +153,9 @@ def certificate_line(result: SearchResult) -> str:
     if result.best is None:
         verdict = "No feasible plan" if counts.proven else capital(counts.stopped)
     else:
-        within = f"Best so far, {counts.room} ({counts.stopped})"
-        verdict = "Proven optimal" if counts.proven else within
+        verdict = (
+            "Proven optimal" if counts.proven else f"Best so far, {counts.room} ({counts.stopped})"
+        )
     open_points = f"{counts.open:,} open, " if counts.open else ""
     return (
         f"{verdict}: {counts.points:,} points, {counts.solved:,} solved, "

@@ -174,8 +174,9 @@ def _differences(
         scenario.precision,
         here[4],
     )
-    pairs = zip(words, here, band.cell, strict=True)
-    unlike = [word for word, ours, theirs in pairs if ours != theirs]
+    unlike = [
+        word for word, ours, theirs in zip(words, here, band.cell, strict=True) if ours != theirs
+    ]
     for name, value, (low, high) in (
         ("devices", plan.devices_used, band.devices),
         ("parameters", model.parameters, band.parameters),

@@ -179,8 +179,15 @@ def bill_figure(bill: Bill) -> Chart:
         "thickness": 1.5,
         "width": 4,
     }
-    totals = [total.typical / scale for total in sums]
-    data.append(dots(totals, rows, {"size": 1, "color": FAINT}, error_x=whiskers, **SILENT))
+    data.append(
+        dots(
+            [total.typical / scale for total in sums],
+            rows,
+            {"size": 1, "color": FAINT},
+            error_x=whiskers,
+            **SILENT,
+        )
+    )
     return Chart(
         _finding(bill),
         f"Price of the network by role and tier, {unit}; {percent(bill.estimated_share)} of it is "

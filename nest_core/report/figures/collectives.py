@@ -150,8 +150,14 @@ def _curve(sweep: CollectiveSweep, values: FloatArray) -> Trace:
             sweep.size_bytes, sweep.seconds, sweep.bus_Bps, sweep.algorithms, strict=True
         )
     ]
-    look = {"text": texts, "hovertemplate": _TEXT}
-    return curve(sweep.size_bytes, values, ACCENT, 2.5, name="our model", **look)
+    return curve(
+        sweep.size_bytes,
+        values,
+        ACCENT,
+        2.5,
+        name="our model",
+        **{"text": texts, "hovertemplate": _TEXT},
+    )
 
 
 def _bound(size_bytes: FloatArray, values: FloatArray) -> Trace:

@@ -116,8 +116,12 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
         if candidate.report is None
     }
     figure.add_traces(pointed_rows(reasons, figure.layout.xaxis.range[1]))
-    finding = _leading(every, panel.labels, rates)
-    return Chart(finding, f"Training throughput, {unit}", " ".join(reading), figure)
+    return Chart(
+        _leading(every, panel.labels, rates),
+        f"Training throughput, {unit}",
+        " ".join(reading),
+        figure,
+    )
 
 
 def _level_wise(every: Sequence[Candidate]) -> Chart:

@@ -213,8 +213,9 @@ def levels_picture(every: Sequence[Candidate]) -> Chart:
 
 
 def _matrix(candidate: Candidate, place: int) -> Trace:
-    bandwidths = [level.bandwidth_Bps for level in candidate.levels]
-    rates = np.array([*bandwidths, np.nan])[candidate.blocks.matrix].astype(np.float32)
+    rates = np.array([*[level.bandwidth_Bps for level in candidate.levels], np.nan])[
+        candidate.blocks.matrix
+    ].astype(np.float32)
     across, up = axis_names(place)
     return _heat(candidate.blocks) | {
         "xaxis": across,

@@ -150,8 +150,9 @@ def acceptance_rows(verdict: Verdict) -> Iterator[dict[str, str]]:
             continue
         slowest = min(outcomes, key=lambda outcome: outcome.measured_busbw_Bps or 0.0)
         first, last = (outcomes[end].expected.scope.name for end in (0, -1))
-        device = f"device {slowest.expected.scope.device} of each"
-        where = slowest.expected.where.replace(device, "one device of each")
+        where = slowest.expected.where.replace(
+            f"device {slowest.expected.scope.device} of each", "one device of each"
+        )
         scope = f"{first} to {last.rpartition(' ')[2]}"
         yield _acceptance_row(slowest) | {"scope": scope, "where": where}
 

@@ -280,8 +280,9 @@ def _lines(side: _Side) -> Trace:
                 x.append(x1)
                 y.append(lower_row + (_HALF_HEIGHT if lower in starts else 0.0))
         lines.append((x, y))
-    axes = {"xaxis": side.axis, "yaxis": "y"}
-    return curve(**broken(lines), colour=MUTED, width=1.1, **SILENT, **axes)
+    return curve(
+        **broken(lines), colour=MUTED, width=1.1, **SILENT, **{"xaxis": side.axis, "yaxis": "y"}
+    )
 
 
 def _boxes(side: _Side) -> Iterator[Trace]:

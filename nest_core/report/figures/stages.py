@@ -192,8 +192,9 @@ def _bars(entry: MethodRow, report: Report, parts: StackedParts) -> list[Trace]:
         for number, stage in enumerate(stages, start=1)
     ]
     widths = [stage.layers for stage in stages]
-    ends = itertools.accumulate(widths)
-    centres = [end - width / 2 for end, width in zip(ends, widths, strict=True)]
+    centres = [
+        end - width / 2 for end, width in zip(itertools.accumulate(widths), widths, strict=True)
+    ]
     traces: list[Trace] = []
     totals = [0.0] * len(stages)
     for part, colour in parts.colours.items():

@@ -149,8 +149,10 @@ class Chart:
         >>> Chart("Stage 4 is slow, 12 % above", "time, s", "", go.Figure()).file_name
         'stage-4-is-slow-12-above'
         """
-        words = re.findall(r"[a-z0-9.]+", self.title.lower())
-        return "-".join(words)[:_NAME_LENGTH].strip("-.") or "figure"
+        return (
+            "-".join(re.findall(r"[a-z0-9.]+", self.title.lower()))[:_NAME_LENGTH].strip("-.")
+            or "figure"
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the data, or what the plot draws (`figures.data`); columns are equal."""
@@ -303,8 +305,12 @@ def hidden_axis() -> dict[str, Any]:
 
 def empty(title: str, subtitle: str, height: int, margin: Margin) -> Chart:
     """Return a picture of nothing: the title says why."""
-    axes = {"xaxis": hidden_axis(), "yaxis": hidden_axis()}
-    return Chart(title, subtitle, "", plot((), height, margin, **axes))
+    return Chart(
+        title,
+        subtitle,
+        "",
+        plot((), height, margin, **{"xaxis": hidden_axis(), "yaxis": hidden_axis()}),
+    )
 
 
 def plain(name: str) -> str:

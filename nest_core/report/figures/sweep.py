@@ -166,8 +166,12 @@ def _throughput(sweep: Sweep, order: Sequence[int]) -> Chart:
         ],
         annotations=notes,
     )
-    subtitle = f"Training throughput against {sweep.x.title}; {unit}"
-    return Chart(_finding(sweep, len(turns)), subtitle, reading, figure)
+    return Chart(
+        _finding(sweep, len(turns)),
+        f"Training throughput against {sweep.x.title}; {unit}",
+        reading,
+        figure,
+    )
 
 
 def _memory(sweep: Sweep) -> Chart:
@@ -333,8 +337,9 @@ def _pareto(sweep: Sweep) -> Chart | None:
 def _near_axis(title: str, values: Sequence[float]) -> Trace:
     low, high = min(values), max(values)
     room = 0.12 * (high - low) or 0.1 * high
-    ends = [max(0.0, low - room), high + 1.3 * room]
-    return value_axis(title, nticks=6, range=ends) | {"title": axis_title(title, 6)}
+    return value_axis(title, nticks=6, range=[max(0.0, low - room), high + 1.3 * room]) | {
+        "title": axis_title(title, 6)
+    }
 
 
 def _gap(at: Sequence[float]) -> float:
@@ -369,8 +374,11 @@ def _finding(sweep: Sweep, turns: int) -> str:
         return f"{rate} at {_at(sweep, feasible[0])}"
     times = {1: "once", 2: "twice"}.get(turns, f"{turns} times")
     plans = [{**(point.plan or {}), sweep.x.name: None} for point in feasible]
-    is_same = all(plan == plans[0] for plan in plans)
-    stays = "; the plan stays" if is_same else "; only the plan's cuts change"
+    stays = (
+        "; the plan stays"
+        if all(plan == plans[0] for plan in plans)
+        else "; only the plan's cuts change"
+    )
     changed = f"; the plan changes {times}" if turns else stays
     return _trend(sweep, feasible) + (changed if len(feasible) > 1 else "") + planless(sweep.points)
 

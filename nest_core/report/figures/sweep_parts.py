@@ -88,8 +88,9 @@ def parameter_axis(axis: Parameter, at: Sequence[float], margin: float) -> Trace
 
 def rate_unit(sweep: Sweep) -> tuple[float, str]:
     """Return divisor and unit of the sweep's throughputs."""
-    rates = [point.tokens_per_s or 0.0 for point in sweep.points]
-    return axis_unit(max(rates or [1.0]), "tokens/s")
+    return axis_unit(
+        max([point.tokens_per_s or 0.0 for point in sweep.points] or [1.0]), "tokens/s"
+    )
 
 
 def label(point: StudyRow, scale: float) -> str:
@@ -118,8 +119,9 @@ def hover(sweep: Sweep, point: StudyRow) -> str:
     """Return what stands beside the pointer."""
     lines = [f"<b>{sweep.named(point)}</b>"]
     if not point.feasible:
-        reason = point.reason.replace("<", "&lt;")
-        lines += textwrap.wrap(reason, 71, break_long_words=False, break_on_hyphens=False)
+        lines += textwrap.wrap(
+            point.reason.replace("<", "&lt;"), 71, break_long_words=False, break_on_hyphens=False
+        )
         return "<br>".join(lines)
     plan = point.plan or {}
     lines.append(

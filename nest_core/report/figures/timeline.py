@@ -114,8 +114,11 @@ class _Pen:
         self, part: str, first: FloatArray, last: FloatArray, stage: IntArray, share: float = 1.0
     ) -> Trace:
         """Return bars as one broken line."""
-        gap = np.full(len(first), np.nan)
-        x = (np.stack([first, last, gap], axis=1) / self.scale).reshape(-1).astype(np.float32)
+        x = (
+            (np.stack([first, last, np.full(len(first), np.nan)], axis=1) / self.scale)
+            .reshape(-1)
+            .astype(np.float32)
+        )
         y, width = np.repeat(stage.astype(np.int16), 3), round(self.thick * share, 1)
         look: Trace = {"line": {"simplify": False}, "name": part, "showlegend": False}
         return curve(x, y, TIME_COLOURS[part], width, **look)

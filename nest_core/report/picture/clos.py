@@ -57,8 +57,11 @@ def transfers(
             spine = spines[(2 * stage + 1) * len(spines) // (2 * (len(groups) - 1))]
             end = (spine.box.centre[0], spine.box.y + spine.box.height)
             for leaf in (low, high):
-                points = ((leaf.box.centre[0], leaf.box.y), end)
-                marks += lit(between(leaf.key, spine.key), points, (leaf.key, spine.key))
+                marks += lit(
+                    between(leaf.key, spine.key),
+                    ((leaf.box.centre[0], leaf.box.y), end),
+                    (leaf.key, spine.key),
+                )
     return marks
 
 
@@ -100,12 +103,14 @@ def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
     )
     looks, busiest = ({}, 0.0) if options.loads is None else load_looks(structure, options.loads)
     counts = _counts(fabric, options.parts)
-    area = _inner(frame_of(options.width), fabric)
-    drawing = _ClosDrawing(structure, area, boxes, looks, plan, counts)
+    drawing = _ClosDrawing(
+        structure, _inner(frame_of(options.width), fabric), boxes, looks, plan, counts
+    )
     form, marks = drawing.marks()
     words = ClosWords(drawing, counts, form, node_words(marks))
-    heads = title(structure), words.subtitle
-    return framed_plan(options, heads, marks, words.rows(), words.legend(), busiest)
+    return framed_plan(
+        options, (title(structure), words.subtitle), marks, words.rows(), words.legend(), busiest
+    )
 
 
 def _rail_paint(fabric: Clos) -> Paint:
@@ -228,8 +233,11 @@ class _ClosDrawing(ClosNodes):
             result += transfers(structure, plan, leaves, self.spines[0])
             if self.frame.words and self.fabric.rails == 1:
                 name = "rack" if structure.unit_name == "rack" else self.fabric.tier_names[0]
-                spans = [self._span(leaf.box, leaf.members) for leaf in leaves]
-                result += plan.brackets(spans, name, self.frame.bottom + 3.5)
+                result += plan.brackets(
+                    [self._span(leaf.box, leaf.members) for leaf in leaves],
+                    name,
+                    self.frame.bottom + 3.5,
+                )
         return [*result, *plan.outlines(marks, per_node)]
 
     def _span(self, box: Box, leaves: Sequence[DrawnSwitch]) -> BoxSpan:
@@ -237,8 +245,9 @@ class _ClosDrawing(ClosNodes):
         groups = [self.structure.group(leaf) for leaf in (leaves[0], leaves[-1])]
         first, last = (self.structure.nodes_of(group) for group in groups)
         devices = range(first.start * per_node, last.stop * per_node)
-        numbers = range(leaves[0].number, leaves[-1].number + 1)
-        return BoxSpan(box.x, box.x + box.width, numbers, devices)
+        return BoxSpan(
+            box.x, box.x + box.width, range(leaves[0].number, leaves[-1].number + 1), devices
+        )
 
     def _faults(self) -> list[Mark]:
         """Name failed switches: those of the top row above it, others at the bottom."""

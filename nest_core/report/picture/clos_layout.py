@@ -197,8 +197,7 @@ class ClosLayout:
             row = self._narrow([core for top in tops for core in structure.cores(top)], 2, panels)
             frames = [self.panel_frame(panel) for panel in panels]
             share, unit = 1 if is_shared else len(self.panels), self.unit * fabric.link_ports[2]
-            of = f"links {name}"
-            meshes.append(Mesh(of, frames, row, links, unit, words, alive, {}, share))
+            meshes.append(Mesh(f"links {name}", frames, row, links, unit, words, alive, {}, share))
         return tuple(meshes)
 
     def panel_frame(self, panel: ClosPanel) -> Placed:
@@ -295,8 +294,11 @@ class Structure:
     @property
     def unit_name(self) -> str:
         """What the nodes below one leaf, or the leaves of one unit, are together."""
-        per_unit = self.fabric.sizing.nodes_per_unit
-        return "rack" if self.fabric.rails == 1 and per_unit == self.per_rack else "unit"
+        return (
+            "rack"
+            if self.fabric.rails == 1 and self.fabric.sizing.nodes_per_unit == self.per_rack
+            else "unit"
+        )
 
     def nodes_of(self, group: int) -> range:
         """Return the nodes below a group of leaves, failed ones counted."""

@@ -43,8 +43,12 @@ class ClosNodes(ClosLayout):
         ]
         nodes = range(structure.fabric.nodes)
         top, bottom = self.edges["node"]
-        area = (x, top, end - x, bottom - top)
-        return [*marks, *self.boxes.by_rail("nodes", nodes, area, columns, structure.fabric.rails)]
+        return [
+            *marks,
+            *self.boxes.by_rail(
+                "nodes", nodes, (x, top, end - x, bottom - top), columns, structure.fabric.rails
+            ),
+        ]
 
     def below(self, leaves: Sequence[Placed], pitch: float) -> list[Mark]:
         """Draw the nodes of every unit below its leaves.
@@ -90,8 +94,10 @@ class ClosNodes(ClosLayout):
         domain = structure.fabric.devices_per_node >= MIN_DOMAIN and self.boxes.has_cells
         is_wide = width / len(nodes) >= (_MIN_RACK if domain else _MIN_NODE)
         if is_wide and len(groups) == 1:
-            links = self._links_to_each(leaves[0], nodes, area)
-            return [*links, *self.boxes.side_by_side(nodes, area)]
+            return [
+                *self._links_to_each(leaves[0], nodes, area),
+                *self.boxes.side_by_side(nodes, area),
+            ]
         marks = [mark for leaf in leaves for mark in self._links_down(leaf, key)]
         if is_wide and (domain or structure.fabric.nodes == 1):
             return [*marks, *self.boxes.framed(key, nodes, area)]
@@ -176,5 +182,4 @@ class ClosNodes(ClosLayout):
         upper, lower = edges
         top = leaf.box.y + leaf.box.height
         places = (lower[0], self.edges["node"][0], lower[1]), (upper[0], top, upper[1])
-        counts = here, total - here
-        return band(f"links {first.name}", (key, leaf.key), places, counts, look)
+        return band(f"links {first.name}", (key, leaf.key), places, (here, total - here), look)

@@ -215,8 +215,10 @@ class ClosWords:
         elif fabric.tiers == 3:
             ports = f"{len(leaves)} in a pod, {ports}"
         words = f", {down} to a {name}" if units * fabric.rails > 1 and not fabric.missing else ""
-        tiles = _tiles(self.layout.leaves[0])
-        return [self._row(name, tiles, ports), self._row(f"links {name}", words)]
+        return [
+            self._row(name, _tiles(self.layout.leaves[0]), ports),
+            self._row(f"links {name}", words),
+        ]
 
     def _nodes(self) -> TierLabel:
         structure, fabric, head = self.structure, self.fabric, ""
@@ -234,8 +236,10 @@ class ClosWords:
             head = count_words(*self.counts["node"], "rack")
             words = f"{devices // host} hosts of {host} devices" if host else ""
         words = "; ".join(filter(None, (words, self.nodes)))
-        sizes = (devices, "device"), (fabric.nics_per_node, "NIC")
-        parts = ", ".join(count_words(count, 0, name) for count, name in sizes)
+        parts = ", ".join(
+            count_words(count, 0, name)
+            for count, name in ((devices, "device"), (fabric.nics_per_node, "NIC"))
+        )
         rate = f"{rate_words(fabric.intra_bandwidth_Bps)} per device"
         inside = f"{_INSIDE[fabric.interconnect]}, {rate}" if devices > 1 else ""
         return self._row("node", words, f"{parts} each", inside, head=head)
@@ -248,9 +252,10 @@ class ClosWords:
         names = self.fabric.tier_names
         below, gone = self.counts[f"links {names[height - 1]}"]
         here, lost = self.counts[f"links {names[height]}"]
-        stated = self.fabric.ratios[height - 1]
         return (
-            stated * (below / (below + gone)) * ((here + lost) / here) if here and below else None
+            self.fabric.ratios[height - 1] * (below / (below + gone)) * ((here + lost) / here)
+            if here and below
+            else None
         )
 
     def legend(self) -> list[Swatch]:

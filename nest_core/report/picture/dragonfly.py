@@ -137,8 +137,17 @@ class _Groups:
             ends, links = (keys[a], keys[b]), counts[a] * counts[b] * self.fabric.links_per_pair
             look = f"link {loads.get((a, b), '')}".strip()
             strength = max(shade, 0.5) if loads else shade
-            stands = (("links global", links),)
-            marks.append(Line(between(*ends), look, self._way(a, b), width, ends, stands, strength))
+            marks.append(
+                Line(
+                    between(*ends),
+                    look,
+                    self._way(a, b),
+                    width,
+                    ends,
+                    (("links global", links),),
+                    strength,
+                )
+            )
         return marks
 
     def columns_drawn(self) -> list[Mark]:

@@ -207,8 +207,11 @@ class _Rows:
                     ax, bx, low, min(0.85 * self._room_above(low), 8 + 0.35 * abs(bx - ax))
                 )
             elif not self.is_regular:
-                upper = (bx - width / 2, high), (bx + width / 2, high)
-                area_of = (*upper, (ax + wide / 2, low), (ax - wide / 2, low))
+                area_of = (
+                    *((bx - width / 2, high), (bx + width / 2, high)),
+                    (ax + wide / 2, low),
+                    (ax - wide / 2, low),
+                )
                 yield Band(between(*ends), "mesh", area_of, (), stands)
                 continue
             thick = max(0.8, min(_MAX_LINE, 0.8 * wide, 0.8 * width) * rate / most)
@@ -272,8 +275,10 @@ class _Rows:
             tier = self.tiers.links.get((link.a, link.b), "")
             links[rank, f"links {tier}" if tier else "inside"][link.bandwidth_Bps] += link.count
         labels: list[TierLabel] = []
-        tops = [top for top, _ in self.edges.values()]
-        lower = [*tops[1:], max(bottom for _, bottom in self.edges.values()) + 20]
+        lower = [
+            *[top for top, _ in self.edges.values()][1:],
+            max(bottom for _, bottom in self.edges.values()) + 20,
+        ]
         for (rank, (top, bottom)), below in zip(self.edges.items(), lower, strict=True):
             for (what, role), count in elements[rank].items():
                 is_tier = role == "switch" and what.startswith("tier ")

@@ -160,8 +160,11 @@ _WAYS = ((1.0, 0.0), (0.0, -1.0), (math.sqrt(0.5), -math.sqrt(0.5)))
 def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
     """Draw a torus or mesh."""
     frame = frame_of(options.width)
-    max_blocks = _MAX_BLOCKS[len(fabric.shape)]
-    blocks = blocks_of(fabric, max_blocks, lambda counts: _layout(counts, frame)[0] >= _MIN_PITCH)
+    blocks = blocks_of(
+        fabric,
+        _MAX_BLOCKS[len(fabric.shape)],
+        lambda counts: _layout(counts, frame)[0] >= _MIN_PITCH,
+    )
     grid = _Grid(blocks, frame, options.parts, options.plan is not None)
     busy = {} if options.loads is None else blocks.busiest(options.loads.busy)
     busiest = max(busy.values(), default=0.0)
@@ -173,8 +176,14 @@ def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
         marks += grid.numbers(stages) + grid.transfers(stages)
     if frame.words:
         marks += grid.letters()
-    labels = torus_labels(blocks, options.parts, frame)
-    return framed_plan(options, words, marks, labels, torus_legend(blocks), busiest)
+    return framed_plan(
+        options,
+        words,
+        marks,
+        torus_labels(blocks, options.parts, frame),
+        torus_legend(blocks),
+        busiest,
+    )
 
 
 def _order(counts: tuple[int, ...]) -> list[int]:
@@ -314,8 +323,13 @@ class _Grid:
             beyond = "links between cubes" if self._has_cubes else "links neighbour"
             links = (("links cube", within), (beyond, inside - within))
             stands = (("device", count), ("node", count), *(entry for entry in links if entry[1]))
-            place = (x - size / 2, y - size / 2, size, size)
-            box = Box(self.key(block), look, *place, stands=stands, radius=1.5)
+            box = Box(
+                self.key(block),
+                look,
+                *(x - size / 2, y - size / 2, size, size),
+                stands=stands,
+                radius=1.5,
+            )
             marks.append(box)
             if lost:
                 first, *others = cross(box)
@@ -331,8 +345,15 @@ class _Grid:
             if self.blocks.torus.shape[axis] > 1:
                 x, y = self.at[self._block({axis: counts[axis] - 1})]
                 dx, dy = self._way(axis)
-                place = x + dx * far, y + dy * far + 4
-                marks.append(Words(AXES[axis], f"bold axis-{axis}", *place, 13.0, "middle"))
+                marks.append(
+                    Words(
+                        AXES[axis],
+                        f"bold axis-{axis}",
+                        *(x + dx * far, y + dy * far + 4),
+                        13.0,
+                        "middle",
+                    )
+                )
         for axis in self.order[2:]:
             right = self.order[0]
             for layer in range(counts[axis]):
@@ -346,8 +367,11 @@ class _Grid:
     def _block(self, place: Mapping[int, int]) -> int:
         """Return the block at a place by axis; 0 along others."""
         counts = self.blocks.counts
-        at = [place.get(axis, 0) for axis in range(len(counts))]
-        return int(np.ravel_multi_index(at, counts, order="F"))
+        return int(
+            np.ravel_multi_index(
+                [place.get(axis, 0) for axis in range(len(counts))], counts, order="F"
+            )
+        )
 
     def bars(self, stages: PlanOnDevices) -> list[Mark]:
         """Draw bars between devices of one tensor group that are neighbours."""

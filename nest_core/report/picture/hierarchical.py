@@ -56,8 +56,9 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     """Draw a hierarchy."""
     full = replace(fabric, missing=())
     frame = frame_of(options.width)
-    at = max(0, len(fabric.tiers) - 2)
-    row = row_of(full.groups[at], frame.start, frame.end, max_boxes=_MAX_COLUMNS)
+    row = row_of(
+        full.groups[max(0, len(fabric.tiers) - 2)], frame.start, frame.end, max_boxes=_MAX_COLUMNS
+    )
     stages, paint = paint_of(options, full.devices, fabric.place_of())
     drawing = _Hierarchy(fabric, full, options, frame, row, paint)
     marks, words = drawing.marks(stages), (_title(fabric), f"{fabric.devices:,} {_SUBTITLE}")
@@ -116,8 +117,9 @@ class _Hierarchy:
         return present
 
     def _by_column(self, level: int, values: FloatArray) -> FloatArray:
-        columns = self._columns_of(level - 1)
-        return np.bincount(columns, values, minlength=len(self.row.counts)).astype(np.float64)
+        return np.bincount(
+            self._columns_of(level - 1), values, minlength=len(self.row.counts)
+        ).astype(np.float64)
 
     def _capacity(self, level: int) -> FloatArray:
         """Return what climbs into a level, bytes/s by column, nothing failed."""
@@ -134,8 +136,9 @@ class _Hierarchy:
         """Return the busy share of the fullest link into a level, by column."""
         result = np.zeros(len(self.row.counts))
         if self.options.loads is not None:
-            columns = self.column_of[self.present]
-            np.maximum.at(result, columns, tier_busy(self.options.loads, level))
+            np.maximum.at(
+                result, self.column_of[self.present], tier_busy(self.options.loads, level)
+            )
         return result
 
     @cached_property
@@ -148,8 +151,9 @@ class _Hierarchy:
     @cached_property
     def columns(self) -> GroupColumns:
         """Where everything stands."""
-        node_of = self.full.group_of(0)
-        starts = np.searchsorted(node_of, np.arange(self.full.groups[0] + 1)).astype(np.int64)
+        starts = np.searchsorted(self.full.group_of(0), np.arange(self.full.groups[0] + 1)).astype(
+            np.int64
+        )
         counts = np.bincount(self._columns_of(0), minlength=len(self.row.counts))
         keys = [self._keys(level) for level in range(self.top)]
         nodes = [f"nodes of {key}" for key in (keys[-1] if keys else ("all",))]
@@ -206,8 +210,7 @@ class _Hierarchy:
             for column, count in enumerate(here.tolist()):
                 is_loaded = self.options.loads is not None
                 look = load_look(float(busy[column]), self.busiest) if is_loaded else "bundle"
-                counts = count, int(total[column]) - count
-                links += columns.links(level, column, of, counts, look)
+                links += columns.links(level, column, of, (count, int(total[column]) - count), look)
                 if level < self.top:
                     boxes += self._switches(level, column)
         for column in range(len(self.row.counts)):

@@ -78,8 +78,12 @@ class LatticeBlocks:
     def of(self) -> IntArray:
         """Block of every place, shape (places,)."""
         shape, places = self.torus.shape, np.arange(self.torus.places)
-        parts = np.unravel_index(places, shape, order="F")
-        at = [part // side for part, side in zip(parts, self.side, strict=True)]
+        at = [
+            part // side
+            for part, side in zip(
+                np.unravel_index(places, shape, order="F"), self.side, strict=True
+            )
+        ]
         return np.asarray(np.ravel_multi_index(at, self.counts, order="F"), np.int64)
 
     @cached_property
@@ -97,10 +101,14 @@ class LatticeBlocks:
         for low, high, axis, wraps in self.torus.link_places():
             leaves = wraps | (self.of[low] != self.of[high])
             low, high = low[leaves], high[leaves]
-            ends = np.stack([self.of[low], self.of[high]])
-            pairs, joint_of = np.unique(ends, axis=1, return_inverse=True)
-            joints = [Joint(axis, a, b, wraps) for a, b in pairs.T.tolist()]
-            yield axis, joints, (joint_of.reshape(-1), low, high)
+            pairs, joint_of = np.unique(
+                np.stack([self.of[low], self.of[high]]), axis=1, return_inverse=True
+            )
+            yield (
+                axis,
+                [Joint(axis, a, b, wraps) for a, b in pairs.T.tolist()],
+                (joint_of.reshape(-1), low, high),
+            )
 
     @cached_property
     def joints(self) -> dict[Joint, int]:

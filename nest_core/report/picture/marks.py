@@ -332,8 +332,13 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     >>> text_width("16 spines", 12.0)
     51.36
     """
-    units = sum(_OF.get(character, _OTHERS) for character in text)
-    return round(units * size / 1000 * (_BOLD if bold else 1.0), 2)
+    return round(
+        sum(_OF.get(character, _OTHERS) for character in text)
+        * size
+        / 1000
+        * (_BOLD if bold else 1.0),
+        2,
+    )
 
 
 def wrapped(

@@ -146,8 +146,9 @@ class PlanOnDevices:
         text = "" if stage is None else str(stage + 1)
         if stage is None or stage < 0 or width < max(_MIN_BOX, 7.4 * len(text) + 3):
             return []
-        ink = stage_ink(self.paint(devices))
-        return [Words(text, ink, at[0], at[1] + 4.2, 12.0, "middle", key)]
+        return [
+            Words(text, stage_ink(self.paint(devices)), at[0], at[1] + 4.2, 12.0, "middle", key)
+        ]
 
     def outlines(self, marks: Sequence[Mark], per_node: int = 1) -> Iterator[Mark]:
         """Outline the first replica's tensor groups: their devices, or the node that holds them.
@@ -220,8 +221,9 @@ def plan_on_devices(network: Network, plan: Plan) -> PlanOnDevices:
         members = np.flatnonzero(first & (parts.pp == stage))
         groups.append(tuple(members[np.argsort(parts.tp[members], kind="stable")].tolist()))
     axes = {"tp": parts.tp, "cp": parts.cp, "dp": parts.dp, "pp": parts.pp}
-    keys = np.stack([parts.pp, parts.dp, parts.cp])
-    tensor = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    tensor = np.unique(np.stack([parts.pp, parts.dp, parts.cp]), axis=1, return_inverse=True)[
+        1
+    ].reshape(-1)
     tensor = np.where(parts.pp < 0, -1, tensor)
     finding = _finding(network, axes)
     return PlanOnDevices(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), finding, tensor)

@@ -127,8 +127,10 @@ class NodeBoxes:
     def framed(self, key: str, nodes: range, area: Area) -> list[Mark]:
         """Draw a frame with every node in it."""
         x, y, width, height = area
-        inner = x + 3, y + 3, width - 6, height - 6
-        return [Box(key, "frame", *area, radius=2.0), *self.side_by_side(nodes, inner, key)]
+        return [
+            Box(key, "frame", *area, radius=2.0),
+            *self.side_by_side(nodes, (x + 3, y + 3, width - 6, height - 6), key),
+        ]
 
     def _tall_node(self, node: int, area: Area, inside: str) -> list[Mark]:
         key, nodes = f"node {node}", range(node, node + 1)
@@ -142,15 +144,26 @@ class NodeBoxes:
         bottom = y + height - (22 if height >= 60 else 4)
         if height >= 60:
             texts = f"rack {node}" if domain else key, str(node)
-            foot = Box(key, "", x, y + height - 20, width, 17.6)
-            marks += centred(foot, first_fitting(texts, width - 3), "soft")
+            marks += centred(
+                Box(key, "", x, y + height - 20, width, 17.6),
+                first_fitting(texts, width - 3),
+                "soft",
+            )
         below = 0.0
         has_arcs = False
         if self.inside is not None and len(devices) > 1 and height >= 44:
             if self.inside.interconnect == "switch":
                 below = min(26.0, 0.12 * height) if domain else 9.0
-                place = x + 4, bottom - below - 1
-                marks.append(Box(f"nvswitch {node}", "port", *place, width - 8, below, key))
+                marks.append(
+                    Box(
+                        f"nvswitch {node}",
+                        "port",
+                        *(x + 4, bottom - below - 1),
+                        width - 8,
+                        below,
+                        key,
+                    )
+                )
                 below += 4
             elif width >= _MIN_ARCS and height >= 60:
                 has_arcs, below = True, 0.55 * (bottom - y)
@@ -223,8 +236,14 @@ class NodeBoxes:
         if not devices:
             box = Box(key, "device gone", *area, inside, lost)
             return [box, *cross(box)]
-        stands = (("node", live), ("device", devices))
-        box = Box(key, self.paint(self.slots(nodes)), *area, inside, stands, radius=1.5)
+        box = Box(
+            key,
+            self.paint(self.slots(nodes)),
+            *area,
+            inside,
+            (("node", live), ("device", devices)),
+            radius=1.5,
+        )
         return [box, *(_failed(box, lost) if lost else [])]
 
     def _node(self, node: int, area: Area, inside: str) -> list[Mark]:
@@ -253,8 +272,14 @@ class NodeBoxes:
             row, column = divmod(at, cells[0])
             look = self.paint((number,)) if self.present[number] else "device gone"
             place = (x + column * across + gap / 2, y + row * down)
-            size = (across - gap, down - min(gap, 0.25 * down))
-            box = Box(f"device {number}", look, *place, *size, key, (("device", 1),))
+            box = Box(
+                f"device {number}",
+                look,
+                *place,
+                *(across - gap, down - min(gap, 0.25 * down)),
+                key,
+                (("device", 1),),
+            )
             marks += [box, *([] if self.present[number] else cross(box))]
         return marks
 

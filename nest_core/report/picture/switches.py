@@ -154,8 +154,9 @@ def place(
         if len(gone) == len(members):
             marks += cross(box)
         elif gone:
-            key = f"{gone[0].name} {gone[0].number}"
-            marks += failed_corner(key, "switch gone", box, ((gone[0].name, len(gone)),))
+            marks += failed_corner(
+                f"{gone[0].name} {gone[0].number}", "switch gone", box, ((gone[0].name, len(gone)),)
+            )
         else:
             marks += centred(box, labels.get(box.key, ""))
         result.append(Placed(box, members, tuple(marks)))

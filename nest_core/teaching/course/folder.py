@@ -403,5 +403,8 @@ def work_page(key: str, text: str, *, progress: Tell, stop: Stop) -> Page:
 
 
 def _lesson(key: str, text: str, tell: Tell, stop: Stop) -> Lesson:
-    find = partial(find_figure, tell=tell, stop=stop)
-    return read_lesson(text, key, find) if text else shipped_lesson(key)
+    return (
+        read_lesson(text, key, partial(find_figure, tell=tell, stop=stop))
+        if text
+        else shipped_lesson(key)
+    )

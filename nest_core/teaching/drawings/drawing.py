@@ -182,8 +182,10 @@ class Pen:
         sides = [
             (back[0] - side * size * down, back[1] + side * size * right) for side in (-1.0, 1.0)
         ]
-        front = x + size / 2 * right, y + size / 2 * down
-        a, b, c = (f"{number(p[0])} {number(p[1])}" for p in (sides[0], front, sides[1]))
+        a, b, c = (
+            f"{number(p[0])} {number(p[1])}"
+            for p in (sides[0], (x + size / 2 * right, y + size / 2 * down), sides[1])
+        )
         self.path(f"M{a}L{b}L{c}", line=CASING, width=1.6)
 
     def text(
@@ -320,9 +322,11 @@ def board_drawing(board: Board, width: float, *, wall: bool) -> LessonDrawing:
         _hop(pen, hop, ends, near=near)
     for x, device in zip(places, board.devices, strict=True):
         _device(pen, device, x, step - 8)
-    height = _table(pen, board, width)
     return LessonDrawing(
-        board.title, board.subtitle, board.reading, pen.svg(width, height, board.title)
+        board.title,
+        board.subtitle,
+        board.reading,
+        pen.svg(width, _table(pen, board, width), board.title),
     )
 
 

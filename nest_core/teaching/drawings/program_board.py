@@ -208,8 +208,11 @@ def _is_read(table: DynamicTable, cell: LevelCell, last: LevelCell | None) -> bo
     if last is None or last.stage == levels.STAGES - 1:
         return False
     ends = [candidate.end for candidate in last.candidates]
-    after = table.between[last.stage]
-    return cell.stage == last.stage + 1 and cell.level == after and cell.first in ends
+    return (
+        cell.stage == last.stage + 1
+        and cell.level == table.between[last.stage]
+        and cell.first in ends
+    )
 
 
 def _levels_finding(table: DynamicTable, last: LevelCell | None) -> str:

@@ -93,8 +93,10 @@ def moves(steps: Steps) -> list[list[Move]]:
     if steps.algorithm == "ring":
         levels = [[group]]
     elif steps.algorithm == "hierarchical_ring":
-        climbed = columns(steps.groups, steps.network.nesting)
-        levels = [[row for entry in level for row in entry.members] for level in climbed]
+        levels = [
+            [row for entry in level for row in entry.members]
+            for level in columns(steps.groups, steps.network.nesting)
+        ]
     else:
         raise InputError(
             "algorithm",

@@ -135,8 +135,12 @@ class LessonFigure:
     def at(self, given: Settings, where: str = "given") -> dict[str, Value]:
         """All that is given, where a file says some of it."""
         for name in given:
-            rule = f"must be something that the figure {self.key} takes"
-            check_offered(f"{where}.{name}", rule, name, self.given)
+            check_offered(
+                f"{where}.{name}",
+                f"must be something that the figure {self.key} takes",
+                name,
+                self.given,
+            )
         return {
             name: bounds.check(f"{where}.{name}", given.get(name, bounds.standard))
             for name, bounds in self.given.items()

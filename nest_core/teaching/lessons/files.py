@@ -193,8 +193,13 @@ def _controls(tables: list[ControlTable] | None, figure: LessonFigure) -> tuple[
     controls = []
     for number, table in enumerate(tables):
         where = f"control[{number}]"
-        rule = f"must be a control of the figure {figure.key}"
-        check_offered(f"{where}.key", rule, table.key, by_key, "none: it has no controls")
+        check_offered(
+            f"{where}.key",
+            f"must be a control of the figure {figure.key}",
+            table.key,
+            by_key,
+            "none: it has no controls",
+        )
         controls.append(_control(table, by_key[table.key], where))
     return tuple(controls)
 
@@ -225,8 +230,9 @@ def _exported(
     for key, values in exports.items():
         check_offered(f"export.{key}", "must be a control of the lesson", key, by_key)
         for value in values:
-            rule = "must be among the control's values"
-            check_offered(f"export.{key}", rule, value, by_key[key].values)
+            check_offered(
+                f"export.{key}", "must be among the control's values", value, by_key[key].values
+            )
     return {
         key: tuple(
             value

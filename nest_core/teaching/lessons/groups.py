@@ -257,8 +257,11 @@ def width_reports(per_node: int, ratio: int) -> dict[int, Report | None]:
 
 def fastest_width(per_node: int, ratio: int) -> int:
     """Return the width with the shortest iteration."""
-    reports = width_reports(per_node, ratio)
-    seconds = {tp: report.iteration_s for tp, report in reports.items() if report is not None}
+    seconds = {
+        tp: report.iteration_s
+        for tp, report in width_reports(per_node, ratio).items()
+        if report is not None
+    }
     return min(seconds, key=seconds.__getitem__)
 
 

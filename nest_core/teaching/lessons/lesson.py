@@ -145,8 +145,11 @@ class Brief:
             return {}
         right, texts = self.question.right, [mistake.answer for mistake in self.notes.mistakes]
         numbers = [float(text) for text in texts if text.replace(".", "", 1).isdecimal()]
-        others = (*numbers, 2 * right, right / 2, 4 * right)
-        wrong = [value for value in others if not self.question.is_right(value)]
+        wrong = [
+            value
+            for value in (*numbers, 2 * right, right / 2, 4 * right)
+            if not self.question.is_right(value)
+        ]
         return dict(zip(_HANDS, sorted({right, *wrong[: max(len(numbers), 3)]}), strict=False))
 
 
@@ -280,8 +283,9 @@ class Lesson:
         for key, value in settings.items():
             where = f"{self.key}.{key}"
             check_offered(where, "must be a control of the lesson", key, by_key)
-            values = by_key[key].values
-            check_offered(where, "must be a value that the lesson offers", value, values)
+            check_offered(
+                where, "must be a value that the lesson offers", value, by_key[key].values
+            )
         complete = {**self.standard, **settings}
         for control in self.controls:
             offered = control.offered(complete)

@@ -185,13 +185,15 @@ _SENT = {
 
 def _most(steps_taken: Steps, level: int) -> float:
     """Return bytes of the busiest link of a level, one way."""
-    links = steps_taken.network.link_map
-    return float(steps_taken.states[-1].sent_bytes[links.tier == level].max())
+    return float(
+        steps_taken.states[-1].sent_bytes[steps_taken.network.link_map.tier == level].max()
+    )
 
 
 def _asked(given: Settings) -> tuple[Steps, Contents]:
-    fabric = f"{given['nodes']} × {given['per_node']}"
-    return walked(str(given["algorithm"]), fabric, float(given["nic_GBps"]))
+    return walked(
+        str(given["algorithm"]), f"{given['nodes']} × {given['per_node']}", float(given["nic_GBps"])
+    )
 
 
 STEPS = LessonFigure(

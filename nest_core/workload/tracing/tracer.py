@@ -243,8 +243,9 @@ class _Reader:
             return _Value(source, shape=before)
         if shape == before and not is_permutation(node.target):
             return _Value(source, shape=shape)
-        title = self._title(node, "reshape")
-        return self._emit(TraceEntry("", "reshape", "", [source], shape, title=title))
+        return self._emit(
+            TraceEntry("", "reshape", "", [source], shape, title=self._title(node, "reshape"))
+        )
 
     def _fused(self, group: FusedGroup, shape: Shape) -> _Value:
         """One entry for a whole module; its inputs in the order in which its output needs them."""

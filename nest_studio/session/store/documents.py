@@ -51,8 +51,12 @@ class Documents:
         """All of them, whatever the case of their letters; rows without a name are left out."""
         with self._database.transaction() as connection:
             rows = connection.execute(select(self._row.name)).scalars().all()
-        texts = (name for name in rows if isinstance(name, str))
-        return tuple(sorted(texts, key=lambda name: (name.casefold(), name)))
+        return tuple(
+            sorted(
+                (name for name in rows if isinstance(name, str)),
+                key=lambda name: (name.casefold(), name),
+            )
+        )
 
     def open(self, name: str) -> dict[str, Any] | None:
         """The document of a name; None if there is none.

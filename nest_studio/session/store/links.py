@@ -120,8 +120,12 @@ class StoredLinks:
     def _insert(self, key: str, state: bytes) -> None:
         """Keep a new state, and only the last opened of the others."""
         row = {"key": key, "opened": _stamp(self._now()), "state": state}
-        others = select(_ROW.key).where(_ROW.key != key)
-        old = others.order_by(_ROW.opened.desc(), _ROW.key).offset(self._most - 1)
+        old = (
+            select(_ROW.key)
+            .where(_ROW.key != key)
+            .order_by(_ROW.opened.desc(), _ROW.key)
+            .offset(self._most - 1)
+        )
         try:
             with self._database.transaction() as connection:
                 # A key is its state's own: what differs is what is left of the same state.
