@@ -195,6 +195,7 @@ def test_torchtitan_flavours_are_found_by_their_sizes() -> None:
         "qwen3-235b-a22b": "qwen3 235B-A22B",
         "deepseek-v2": "deepseek_v3 236B",
         "deepseek-v3": "deepseek_v3 671B",
+        "gpt-oss-20b": "gpt_oss 20b",
         "gpt-oss-120b": "gpt_oss 120b",
     }
     assert len({flavour[:2] for flavour in _FLAVOURS}) == len(_FLAVOURS)

@@ -125,6 +125,8 @@ def test_machines(name, machine):
         ("NVIDIA H100 NVL", "h100-nvl-94gb", 8, 63.0),
         ("NVIDIA A100-PCIE-80GB", "a100-pcie-80gb", 8, 31.5),
         ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb", 8, 31.5),
+        ("NVIDIA A100-PCIE-40GB", "a100-pcie-40gb", 8, 31.5),
+        ("NVIDIA H200 NVL", "h200-nvl-141gb", 8, 63.0),
         ("NVIDIA H20", "h20-96gb", 8, 450.0),
         ("NVIDIA H800", "h800-80gb", 8, 200.0),
         ("NVIDIA A800-SXM4-80GB", "a800-80gb", 8, 200.0),
