@@ -124,7 +124,7 @@ def test_a_method_is_exported_to_megatron_and_read_back(recompute):
 def test_frameworks_without_methods_refuse_them(target):
     plan = {"tp": 1, "dp": 8, "recompute": "block:4"}
     refused = nest.export(asked(), target, plan).refused
-    assert refused.startswith("plan.recompute must be none or full for")
+    assert refused.startswith("Recomputation must be none or full for")
 
 
 REFUSED = [

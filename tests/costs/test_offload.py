@@ -135,12 +135,16 @@ def test_deepspeed_is_told():
 
 
 CANNOT = [
-    ("megatron", {"offload": "activations:0.3"}, "plan.offload must name activations of whole"),
-    ("megatron", {"offload": "activations:0.5", "dp": 2, "pp": 2}, "plan.pp must be 1 where"),
-    ("megatron", {"offload": "optimizer:1", "zero": 0}, "plan.offload must leave the optimizer"),
-    ("deepspeed", {"offload": "optimizer:0.5", "tp": 1, "sp": False, "dp": 8}, "plan.offload must"),
-    ("nemo", {"offload": "optimizer:1"}, "plan.offload must be none for nemo"),
-    ("torchtitan", {"offload": "optimizer:1"}, "plan.offload must be none for torchtitan"),
+    ("megatron", {"offload": "activations:0.3"}, "Offload must name activations of whole"),
+    (
+        "megatron",
+        {"offload": "activations:0.5", "dp": 2, "pp": 2},
+        "Pipeline parallel (pp) must be 1 where",
+    ),
+    ("megatron", {"offload": "optimizer:1", "zero": 0}, "Offload must leave the optimizer"),
+    ("deepspeed", {"offload": "optimizer:0.5", "tp": 1, "sp": False, "dp": 8}, "Offload must"),
+    ("nemo", {"offload": "optimizer:1"}, "Offload must be none for Megatron-Bridge"),
+    ("torchtitan", {"offload": "optimizer:1"}, "Offload must be none for torchtitan"),
 ]
 
 

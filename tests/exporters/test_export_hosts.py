@@ -217,7 +217,7 @@ def test_placements_made_by_hand_go_into_the_rank_file() -> None:
     nodes = sorted({device // 8 for device in devices})
     assert [(int(r[0]), nodes[int(r[1])] * 8 + int(r[2])) for r in rows] == list(enumerate(devices))
     assert "seating by hand" in str(files["job.sbatch"])
-    with pytest.raises(ExportRefused, match=r"plan\.device_order must fill node after node"):
+    with pytest.raises(ExportRefused, match=r"Order of devices must fill node after node"):
         export_plan("megatron", asked, priced(asked, placed))
 
 
@@ -230,7 +230,7 @@ def test_mixed_widths_across_the_pipeline_axis_are_refused() -> None:
         (StageStrategy(4, False, 2, 1, 0), StageStrategy(2, False, 4, 1, 0)),
     )  # fmt: skip
     with pytest.raises(
-        ExportRefused, match=r"plan\.stage_strategies must leave every rank to one stage"
+        ExportRefused, match=r"Division of a stage's layers must leave every rank to one stage"
     ):
         coordinates(mixed)
 

@@ -113,13 +113,13 @@ def test_a_pipeline_takes_its_micro_batches_together() -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"dp": 64, "zero": 2}, r"plan\.zero must be 0, 1 or 3 for MaxText"),
-        ({"dp": 32, "cp": 2, "zero": 1}, r"plan\.zero must be 3 with context or expert"),
-        ({"dp": 16, "pp": 4, "zero": 3}, r"plan\.schedule must be gpipe"),
+        ({"dp": 64, "zero": 2}, r"ZeRO stage must be 0, 1 or 3 for MaxText"),
+        ({"dp": 32, "cp": 2, "zero": 1}, r"ZeRO stage must be 3 with context or expert"),
+        ({"dp": 16, "pp": 4, "zero": 3}, r"Schedule must be GPipe"),
         ({"dp": 16, "pp": 4, "schedule": "gpipe", "cuts": [0, 3, 18, 25, 34]},
-         r"plan\.cuts must give"),
-        ({"dp": 64, "zero": 3, "recompute": "selective"}, r"plan\.recompute must be none or full"),
-        ({"dp": 4, "tp": 16, "zero": 3}, r"plan\.tp must divide the 8 KV heads"),
+         r"Division into stages must give"),
+        ({"dp": 64, "zero": 3, "recompute": "selective"}, r"Recomputation must be none or full"),
+        ({"dp": 4, "tp": 16, "zero": 3}, r"Tensor parallel \(tp\) must divide the 8 KV heads"),
     ],
 )  # fmt: skip
 def test_what_maxtext_cannot_run_is_refused(fields: dict[str, Any], sentence: str) -> None:

@@ -66,4 +66,4 @@ def test_the_popover_offers_them(request_of):
     ]
     assert all(re.search(r"\d", label) for label in labels)
     said = " ".join(each.proto.body for each in shown.get("html"))
-    assert "DeepSpeed 0.19.8: plan.sp must be false" in said
+    assert "DeepSpeed 0.19.8: Sequence parallel (sp) must be off" in said

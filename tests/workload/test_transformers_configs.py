@@ -220,6 +220,22 @@ def test_an_indexer_bounds_what_attention_sees_and_sees_all_itself():
     assert flops["attention.indexer.core"] == 2 * 64 * sequence**2 / 2 * (128 + 1)
 
 
+@pytest.mark.parametrize("sp", [False, True])
+def test_every_tensor_parallel_rank_has_the_whole_indexer(sp):
+    """Megatron-LM gathers its input under sequence parallelism; a rank had a part of the tokens."""
+
+    def work(strategy: Strategy) -> list[float]:
+        layers = [layer for layer, _ in chain(model("deepseek-v3.2"), strategy).runs]
+        return [
+            operator.flops
+            for layer in layers
+            for operator in layer.operators
+            if "indexer" in operator.name
+        ]
+
+    assert work(Strategy(sequence=4096, tp=8, sp=sp)) == work(Strategy(sequence=4096))
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [

@@ -8,7 +8,6 @@ the release that its options were checked against.
 from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report
-from nest_core.documents import require
 from nest_core.interop.exporters import (
     astra_sim,
     deepspeed,
@@ -49,7 +48,6 @@ def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Export
     InputError
         If there is no such target.
     """
-    require(target in TARGETS, "to", "must be a known target", target, "pick " + ", ".join(TARGETS))
     refuse_first(
         (
             report.plan.ragged,
@@ -61,9 +59,9 @@ def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Export
         (
             report.plan.offload != NO_OFFLOAD and target not in _OFFLOADING,
             "plan.offload",
-            f"must be none for {target}, whose export has nothing on the host",
-            report.plan.offload.spelled,
-            "pin search.offload",
+            f"must be none for {RELEASES[target]}, whose export has nothing on the host",
+            report.plan.offload.words,
+            "pin search.offload to none",
         ),
     )
     return TARGETS[target](scenario, report)

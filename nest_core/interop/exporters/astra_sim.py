@@ -24,7 +24,7 @@ from nest_core.interop.exporters.values import (
     check_uniform,
     header,
     pipelined,
-    refuse_if,
+    refuse_first,
 )
 from nest_core.interop.formats.astrasim import astrasim_network
 from nest_core.interop.formats.values import unsaid
@@ -63,24 +63,28 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     plan, point = report.plan, report.plan.point
     check_uniform(plan, _NAME)
     check_plain_experts(scenario, point, _NAME)
-    refuse_if(
-        point.schedule in DELAYS and pipelined(point),
-        "plan.schedule",
-        f"must be 1f1b, gpipe or interleaved for {_NAME}",
-        point.schedule,
-        "pin search.schedule",
+    refuse_first(
+        (
+            point.schedule in DELAYS and pipelined(point),
+            "plan.schedule",
+            f"must be 1f1b, gpipe or interleaved for {_NAME}",
+            point.schedule,
+            "pin search.schedule to 1f1b, gpipe or interleaved",
+        )
     )
     problem = scenario.problem(plan.recompute)
     network, lost = astrasim_network(scenario.fabric)
     lost += unsaid(scenario.fabric, None)
     steps = workload(problem, plan)
     nodes = point.devices_used // point.pp * sum(map(len, steps))
-    refuse_if(
-        nodes > MAX_NODES,
-        "plan",
-        f"must need at most {MAX_NODES:,} trace nodes for {_NAME}",
-        f"{nodes:,}",
-        "lower workload.global_batch_sequences or use fewer devices",
+    refuse_first(
+        (
+            nodes > MAX_NODES,
+            "plan",
+            f"must need at most {MAX_NODES:,} trace nodes for {_NAME}",
+            f"{nodes:,}",
+            "lower workload.global_batch_sequences, or use fewer devices",
+        )
     )
     npu = _npus(problem.network)
     rank_mapping = npu[device_order(problem.network, point.device_order)[: point.devices_used]]

@@ -188,8 +188,8 @@ def _method(plan: Plan) -> str:
     raise ExportRefused(
         "plan.cuts",
         f"must be even in layers or in blocks for {_NAME}",
-        list(plan.cuts),
-        "choose a pp that divides the blocks, or export with --to megatron",
+        ", ".join(map(str, plan.cuts)),
+        "choose a pp that divides the blocks, or export for Megatron-LM",
     )
 
 
@@ -209,23 +209,23 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
         (
             point.sp,
             "plan.sp",
-            f"must be false for {_NAME}, whose AutoTP keeps norms whole",
+            f"must be off for {_NAME}, whose AutoTP keeps norms whole",
             point.sp,
-            "pin search.sp to false",
+            "set search.sp to off",
         ),
         (
             piped and point.zero > 1,
             "plan.zero",
             f"must be 0 or 1 with a pipeline for {_NAME}",
             point.zero,
-            "pin search.zero to 0 and 1",
+            "pin search.zero to 0 or 1",
         ),
         (
             piped and point.schedule != "1f1b",
             "plan.schedule",
             f"must be 1f1b for {_NAME}",
             point.schedule,
-            "pin search.schedule",
+            "pin search.schedule to 1f1b",
         ),
         *(
             (
@@ -258,14 +258,14 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
             f"must be all for {_NAME}, which shards over all data-parallel ranks: its hpZ keeps a "
             "copy of the weights in every node, and of nothing else",
             point.zero_group,
-            "pin search.zero_group to all",
+            "set search.zero_group to all",
         ),
         (
             recompute not in ("none", "full"),
             "plan.recompute",
             f"must be none or full for {_NAME}, which recomputes whole layers",
             recompute,
-            "pin search.recompute",
+            "pin search.recompute to none or full",
         ),
         (
             scenario.precision not in ("bf16", "fp16", "fp32"),
@@ -286,7 +286,7 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
             "plan.zero",
             f"must be 1 or more where gradients are wider than weights for {_NAME}",
             point.zero,
-            "pin search.zero, or set workload.gradient_bytes to 2",
+            "pin search.zero to 1, 2 or 3, or set workload.gradient_bytes to 2",
         ),
         (
             plan.offload.activations > 0
@@ -295,7 +295,7 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
             "plan.offload",
             "must be none or all of the optimizer, of Adam at ZeRO 1 and above, or a part at "
             f"ZeRO 3, for {_NAME}",
-            plan.offload.spelled,
-            "pin search.offload",
+            plan.offload.words,
+            "pin search.offload to none",
         ),
     )

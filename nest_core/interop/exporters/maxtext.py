@@ -292,7 +292,7 @@ def _check_plan(scenario: ScenarioValues, plan: Plan) -> None:
             "plan.zero",
             f"must be 0, 1 or 3 for {_NAME}, which cuts gradients with weights",
             2,
-            "pin search.zero",
+            "pin search.zero to 0, 1 or 3",
         ),
         (
             point.zero < 3 and max(point.cp, point.ep) > 1,
@@ -304,16 +304,16 @@ def _check_plan(scenario: ScenarioValues, plan: Plan) -> None:
         (
             point.zero == 1 and point.instances > 1,
             "plan.zero_group",
-            f"must be 0 with ZeRO 1 for {_NAME}, which shards over all replicas",
+            f"must be all with ZeRO 1 for {_NAME}, which shards over all replicas",
             point.zero_group,
-            "pin search.zero_group",
+            "set search.zero_group to all",
         ),
         (
             point.zero == 3 and point.instances > 1 and point.zero_group % point.cp,
             "plan.zero_group",
             f"must be a multiple of cp = {point.cp} for {_NAME}, whose context axis cuts weights",
             point.zero_group,
-            "pin search.zero_group",
+            "set search.zero_group to such a number, or to all",
         ),
         (
             point.ep > 1 and max(point.tp, point.cp) > 1,
@@ -321,28 +321,28 @@ def _check_plan(scenario: ScenarioValues, plan: Plan) -> None:
             f"must be 1 with tensor or context parallelism for {_NAME}, whose expert groups are "
             "neighbours",
             point.ep,
-            "pin search.ep, or search.tp and search.cp to 1",
+            "pin search.ep to 1, or both search.tp and search.cp",
         ),
         (
             point.ep > 1 and point.dp // point.instances % point.ep,
             "plan.ep",
             f"must divide the replicas that share weights for {_NAME}",
             point.ep,
-            "pin search.ep",
+            "pin search.ep to a divisor",
         ),
         (
             point.etp != point.tp,
             "plan.etp",
             f"must be tp = {point.tp} for {_NAME}",
             point.etp,
-            "pin search.etp",
+            "pin search.etp to the same",
         ),
         (
             pipelined(point) and point.schedule != "gpipe",
             "plan.schedule",
             f"must be gpipe for {_NAME}, which runs all micro-batches before any goes back",
             point.schedule,
-            "pin search.schedule",
+            "pin search.schedule to gpipe",
         ),
         (
             pipelined(point) and (blocks % point.pp or plan.cuts[1:-1] != even),
@@ -364,7 +364,7 @@ def _check_plan(scenario: ScenarioValues, plan: Plan) -> None:
             "plan.micro_batch",
             f"must leave a multiple of pp = {point.pp} micro-batches for {_NAME}",
             point.micro_batch,
-            "pin search.micro_batch_sequences",
+            "pin search.micro_batch_sequences to a smaller one, or search.pp to 1",
         ),
         (
             scenario.sequence % (point.cp**2 if _on_tpu(scenario) else 2 * point.cp)
@@ -379,7 +379,7 @@ def _check_plan(scenario: ScenarioValues, plan: Plan) -> None:
             "plan.tp",
             f"must divide the {scenario.model.kv_heads} KV heads for {_NAME}",
             point.tp,
-            "pin search.tp",
+            "pin search.tp to a divisor",
         ),
     )
 
@@ -393,14 +393,14 @@ def _check_job(scenario: ScenarioValues, recompute: str) -> None:
             f"must be of a family that {_NAME}'s decoder blocks are ({', '.join(_BLOCKS)}), "
             "without a sliding window or dense blocks between",
             model.name,
-            "pick another model, or export with --to megatron",
+            "pick another model, or export for Megatron-LM",
         ),
         (
             recompute not in ("none", "full"),
             "plan.recompute",
             f"must be none or full for {_NAME}",
             recompute,
-            "pin search.recompute",
+            "pin search.recompute to none or full",
         ),
         (
             scenario.precision not in ("bf16", "fp32"),

@@ -105,16 +105,17 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
     )
     _check_offload(scenario, plan)
     chosen = plan_words(plan, scenario.batch)
-    model = list(_model_words(architecture(scenario, _NAME)))
     bert = scenario.model.family == "bert"
     program = "examples/bert/pretrain_bert.py" if bert else "pretrain_gpt.py"
-    # The tokenizer adds a token of its own.
-    vocabulary = ("--vocab-size", str(scenario.model.vocabulary - 1))
-    mock = array("DATA", [("--mock-data",), ("--tokenizer-type", "NullTokenizer"), vocabulary])
+    words = (
+        ("--mock-data",),
+        ("--tokenizer-type", "NullTokenizer"),
+        ("--vocab-size", str(scenario.model.vocabulary - 1)),  # the tokenizer adds one of its own
+    )
     data = (
         ': "${1:?the data and tokenizer options of pretrain_bert.py}"\nDATA=("$@")\n'
         if bert
-        else f'if (($#)); then DATA=("$@"); else {mock.rstrip()}; fi\n'
+        else f'if (($#)); then DATA=("$@"); else {array("DATA", words).rstrip()}; fi\n'
     )
     script = (
         "#!/usr/bin/env bash\n"
@@ -124,7 +125,7 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
         + exports(environment(scenario, plan.point))
         + ('export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"\n' if bert else "")
         + array("PLAN", chosen)
-        + array("MODEL", model)
+        + array("MODEL", _model_words(architecture(scenario, _NAME)))
         + array("TRAINING", _training_words(scenario, plan, steps))
         + data
         + torchrun(
@@ -151,7 +152,7 @@ def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
             "plan.offload",
             f"must name activations of whole layers, fewer than all {scenario.model.blocks}, for "
             f"{_NAME}",
-            plan.offload.spelled,
+            plan.offload.words,
             "choose another share",
         ),
         (
@@ -169,7 +170,7 @@ def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
             "plan.offload",
             f"must leave the optimizer on the device but for Adam at ZeRO 1 in 16 or 8 bits for "
             f"{_NAME}, which offloads its precision-aware optimizer only",
-            plan.offload.spelled,
+            plan.offload.words,
             "pin search.zero to 1, or search.offload to none",
         ),
     )
@@ -181,7 +182,6 @@ def plan_words(plan: Plan, batch: int) -> list[Words]:
     stages, offload = stage_fields(plan), plan.offload
     if "pipeline_model_parallel_layout" in stages:  # which has the chunks in it
         stages.pop("virtual_pipeline_model_parallel_size", None)
-    offloaded_layers = round(offload.activations * (plan.cuts[-1] - 2))
     return [
         ("--tensor-model-parallel-size", str(point.tp)),
         ("--pipeline-model-parallel-size", str(point.pp)),
@@ -194,7 +194,10 @@ def plan_words(plan: Plan, batch: int) -> list[Words]:
         *_options(stages),
         *_where(swapped(point), ("--use-tp-pp-dp-mapping",)),
         *_options(recompute_fields(plan)),
-        *_where(offload.activations, ("--cpu-offloading-num-layers", str(offloaded_layers))),
+        *_where(
+            offload.activations,
+            ("--cpu-offloading-num-layers", str(round(offload.activations * (plan.cuts[-1] - 2)))),
+        ),
         *_where(
             offload.optimizer,
             ("--optimizer-cpu-offload",),

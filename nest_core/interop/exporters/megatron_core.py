@@ -35,7 +35,6 @@ from nest_core.interop.exporters.values import (
     launched,
     pipelined,
     refuse_first,
-    refuse_if,
 )
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model, method_of, modules_of
@@ -83,14 +82,14 @@ def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> Host
             "products it "
             "belongs to",
             plan.recompute[0],
-            "pin search.recompute",
+            "pin search.recompute to none or full, or train in bf16",
         ),
         (
             point.schedule not in ("1f1b", "interleaved") and pipelined(point),
             "plan.schedule",
             f"must be 1f1b or interleaved for {framework}",
             point.schedule,
-            "pin search.schedule",
+            "pin search.schedule to 1f1b or interleaved",
         ),
         (
             swapped(point) and point.ep * point.etp != point.cp * point.tp,
@@ -98,7 +97,7 @@ def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> Host
             f"must be {'-'.join(ORDER)} for {framework} unless ep x etp = cp x tp, since it "
             "wants as many data-parallel ranks for experts as for the rest",
             "-".join(point.order),
-            "pin search.order, or search.cp to 1",
+            f"pin search.order to {'-'.join(ORDER)}, or search.cp to 1",
         ),
         (
             point.cp > 1 and scenario.sequence % (2 * point.cp),
@@ -124,14 +123,14 @@ def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> N
             f"must be 0 or 1 with a pipeline for {framework}, whose fully sharded "
             "data parallelism is documented for tp, cp and ep",
             point.zero,
-            "pin search.zero to 0 and 1",
+            "pin search.zero to 0 or 1",
         ),
         (
             point.zero > 1 and swapped(point),
             "plan.order",
             f"must be {'-'.join(ORDER)} with ZeRO {point.zero} for {framework}",
             "-".join(point.order),
-            "pin search.order",
+            f"pin search.order to {'-'.join(ORDER)}",
         ),
         (
             scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),
@@ -167,9 +166,9 @@ def _check_experts(scenario: ScenarioValues, point: Point, framework: str) -> No
         (
             point.tp > 1 and not point.sp,
             "plan.sp",
-            f"must be true where experts meet tensor parallelism in {framework}",
+            f"must be on where experts meet tensor parallelism in {framework}",
             point.sp,
-            "pin search.sp to true",
+            "set search.sp to on",
         ),
         (
             point.etp > 1 and scenario.model.family == "gpt_oss",
@@ -204,9 +203,9 @@ def _check_expert_overlap(scenario: ScenarioValues, plan: Plan, framework: str) 
             (
                 lacking,
                 "workload.expert_overlap",
-                f"must be false for {framework} without {needed}",
+                f"must be off for {framework} without {needed}",
                 True,
-                "pin the search to it, or set workload.expert_overlap to false",
+                "pin the search to it, or set workload.expert_overlap to off",
             )
             for needed, lacking in refused
         )
@@ -281,12 +280,14 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
         For families with parts that Megatron Core has no option for.
     """
     model = scenario.model
-    refuse_if(
-        model.family not in _FAMILIES,
-        "workload.model",
-        f"must not need {_MISSING.get(model.family, 'parts it does not know')} for {framework}",
-        model.name,
-        "export with --to slurm or astra-sim",
+    refuse_first(
+        (
+            model.family not in _FAMILIES,
+            "workload.model",
+            f"must not need {_MISSING.get(model.family, 'parts it does not know')} for {framework}",
+            model.name,
+            "export for Slurm or ASTRA-sim",
+        )
     )
     return {
         "num_layers": model.blocks,

@@ -30,7 +30,7 @@ from nest_core.interop.exporters.values import (
     exports,
     fields_where,
     header,
-    refuse_if,
+    refuse_first,
     torchrun,
 )
 from nest_core.scenario import ScenarioValues
@@ -97,12 +97,14 @@ def export_nemo(scenario: ScenarioValues, report: Report) -> ExportFiles:
         Where Megatron-Bridge cannot express the plan.
     """
     plan = report.plan
-    refuse_if(
-        scenario.model.family == "bert",
-        "workload.model",
-        f"must be a decoder for {_NAME}",
-        scenario.model.name,
-        "export with --to megatron",
+    refuse_first(
+        (
+            scenario.model.family == "bert",
+            "workload.model",
+            f"must be a decoder for {_NAME}",
+            scenario.model.name,
+            "export for Megatron-LM",
+        )
     )
     rank_mapping = check_megatron(scenario, plan, _NAME)
     top = header(scenario, plan, "nemo")
@@ -191,17 +193,17 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
         ),
         "rng": ("RNGConfig", {"seed": "1234"}),
     }
-    body = ""
-    for name, (call, arguments) in calls.items():
-        inner = "".join(f"            {key}={value},\n" for key, value in arguments.items())
-        body += f"        {name}={call}(\n{inner}        ),\n"
-    if scenario.precision in _PRECISION:
-        body += "        mixed_precision=precision,\n"
+    body = "".join(
+        f"        {name}={call}(\n"
+        + "".join(f"            {key}={value},\n" for key, value in arguments.items())
+        + "        ),\n"
+        for name, (call, arguments) in calls.items()
+    )
+    precision = _precision(scenario)
+    mixed = "        mixed_precision=precision,\n" if precision else ""
     return (
-        "def config():\n"
-        + _precision(scenario)
-        + f"    return ConfigContainer(\n{body}    )\n\n\n"
-        + 'if __name__ == "__main__":\n'
+        f"def config():\n{precision}    return ConfigContainer(\n{body}{mixed}    )\n\n\n"
+        'if __name__ == "__main__":\n'
         "    pretrain(config=config(), forward_step_func=forward_step)\n"
     )
 
@@ -209,10 +211,13 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
 def _precision(scenario: ScenarioValues) -> str:
     if scenario.precision not in _PRECISION:
         return ""
-    lines = f'    precision = get_mixed_precision_config("{_PRECISION[scenario.precision]}")\n'
-    half = scenario.precision == "fp16"
-    wide = scenario.gradient_bytes == 4.0 or (not scenario.gradient_bytes and not half)
-    return lines + f"    precision.grad_reduce_in_fp32 = {wide}\n"
+    wide = scenario.gradient_bytes == 4.0 or (
+        not scenario.gradient_bytes and scenario.precision != "fp16"
+    )
+    return (
+        f'    precision = get_mixed_precision_config("{_PRECISION[scenario.precision]}")\n'
+        f"    precision.grad_reduce_in_fp32 = {wide}\n"
+    )
 
 
 def _model(fields: Mapping[str, Value]) -> Fields:

@@ -34,7 +34,7 @@ from nest_core.interop.exporters.values import (
     HostMapping,
     header,
     host_mapping,
-    refuse_if,
+    refuse_first,
 )
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues, scenario_title
@@ -126,12 +126,15 @@ def coordinates(plan: Plan) -> dict[str, list[int]]:
     for stage in range(point.pp):
         layout = plan.stage_point(stage).layout
         in_stage = layout.stage_of(point.devices_used) == stage
-        refuse_if(
-            not np.array_equal(in_stage, point.layout.stage_of(point.devices_used) == stage),
-            "plan.stage_strategies",
-            f"must leave every rank to one stage under the order {'-'.join(point.order)} for Slurm",
-            f"stage {stage + 1}",
-            "pin search.order so that pp does not lie between tp and cp",
+        refuse_first(
+            (
+                not np.array_equal(in_stage, point.layout.stage_of(point.devices_used) == stage),
+                "plan.stage_strategies",
+                "must leave every rank to one stage for Slurm under the order "
+                + "-".join(point.order),
+                f"stage {stage + 1}",
+                "pin search.order so that pp does not lie between tp and cp",
+            )
         )
         ranks = np.flatnonzero(in_stage)
         for axis in point.order:
@@ -256,12 +259,14 @@ def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> ExportF
     Refused
         If there is none, or Megatron-LM cannot express one.
     """
-    refuse_if(
-        not reports,
-        "runs",
-        "must hold a plan that Megatron-LM can run",
-        "none",
-        "pin the search to what it can run, or leave --to out",
+    refuse_first(
+        (
+            not reports,
+            "runs",
+            "must hold a plan that Megatron-LM can run",
+            "none",
+            "pin the search to what it can run",
+        )
     )
     network = collapse(scenario.fabric)
     mappings = [host_mapping(network, report.plan.point) for report in reports]

@@ -149,7 +149,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             f"must be 1f1b, gpipe or interleaved for {_NAME}, whose zero-bubble schedules want "
             "two or more virtual stages per stage",
             point.schedule,
-            "pin search.schedule",
+            "pin search.schedule to 1f1b, gpipe or interleaved",
         ),
         (
             point.schedule == "1f1b" and point.micro_batches(scenario.batch) < point.pp,
@@ -164,7 +164,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             "plan.zero",
             f"must be 0, 2 or 3 for {_NAME}, which shards gradients with the optimizer's states",
             point.zero,
-            "pin search.zero",
+            "pin search.zero to 0, 2 or 3",
         ),
         (
             point.zero == 0 and point.cp > 1,
@@ -172,7 +172,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             f"must be 2 or 3 with context parallelism for {_NAME}, whose context-parallel ranks "
             "shard",
             point.zero,
-            "pin search.zero",
+            "pin search.zero to 2 or 3",
         ),
         (
             point.zero_group % point.cp > 0,
@@ -180,7 +180,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             f"must be a multiple of cp = {point.cp} for {_NAME}, whose context-parallel ranks "
             "shard",
             point.zero_group,
-            "pin search.zero_group",
+            "set search.zero_group to such a number, or to all",
         ),
         (
             recompute not in ("none", "full"),
@@ -188,7 +188,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             f"must be none or full for {_NAME}, whose selective mode saves every second matrix "
             "product",
             recompute,
-            "pin search.recompute",
+            "pin search.recompute to none or full",
         ),
         (
             scenario.precision not in ("bf16", "fp32"),
@@ -209,7 +209,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             "workload.gradient_bytes",
             f"must be 4 for {_NAME}, which reduces in fp32",
             2,
-            "leave it out",
+            "set workload.gradient_bytes to 4",
         ),
         (
             scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
@@ -225,7 +225,7 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             f"must be 2 or 3 with expert parallelism for {_NAME}, which takes its "
             "ranks from the sharded ones",
             point.zero,
-            "pin search.zero",
+            "pin search.zero to 2 or 3",
         ),
         (
             scenario.sequence % divisor,
@@ -326,6 +326,6 @@ def flavour_of(model: Model) -> tuple[str, str, str]:
             "workload.model",
             "must have the sizes of a model that torchtitan ships",
             model.name,
-            "pick a Llama 3, Qwen3, DeepSeek or GPT-OSS model, or export with --to megatron",
+            "pick a Llama 3, Qwen3, DeepSeek or GPT-OSS model, or export for Megatron-LM",
         )
     return flavour

@@ -11,16 +11,19 @@ device order says where that number sits. Hosts are those of `nest_core.network.
 numbered as their first devices are: a tray of an NVL72 rack, not the 72 devices that NVLink joins.
 """
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from nest_core.costs import Plan, Point
 from nest_core.costs.layout import device_order
-from nest_core.documents import InputError
+from nest_core.costs.plan_words import SCHEDULES_IN_WORDS, plan_words
+from nest_core.documents import InputError, capital, shortened
+from nest_core.documents.schema import parameter
 from nest_core.interop.exporters.releases import RELEASES
 from nest_core.network import IntArray, Network, collapse
 from nest_core.scenario import ScenarioValues, scenario_title
@@ -40,7 +43,6 @@ __all__ = [
     "launched",
     "pipelined",
     "refuse_first",
-    "refuse_if",
     "torchrun",
 ]
 
@@ -107,26 +109,62 @@ T = TypeVar("T")
 Content = str | bytes
 
 
+_WORDS = SCHEDULES_IN_WORDS | {
+    "True": "on",
+    "False": "off",
+    "plan.micro_batch": "micro-batch",
+    "plan.cuts": "division into stages",
+    "plan.devices_used": "number of devices used",
+    "plan.device_order": "order of devices",
+    "search.device_order": "order of devices",
+    "plan.order": "order of axes",
+    "search.order": "order of axes",
+    "plan.stage_strategies": "division of a stage's layers",
+    "plan.zero_group": "number of ranks that ZeRO shards over",
+    "workload.gradient_bytes": "bytes per gradient",
+}
+"""What forms have no label for, or a label that is no subject of a sentence."""
+_WORD = re.compile(r"\b(?:(?:plan|search|workload)\.\w+|1f1b|gpipe|zb_\w+|True|False)\b")
+
+
 class ExportRefused(InputError):
-    """A plan that a framework cannot express; the sentence says which part and why."""
+    """A plan that a framework cannot express; the sentence says which part and why.
 
+    Rules are written with keys of files; the sentence calls fields as forms and plans do.
 
-def refuse_if(wrong: object, field: str, rule: str, value: object, remedy: str) -> None:
-    """Refuse a plan for a part that a framework cannot express.
-
-    Raises
-    ------
-    Refused
-        If that is so.
+    Examples
+    --------
+    >>> print(ExportRefused("plan.sp", "must be off", True, "set search.sp to off"))
+    Sequence parallel (sp) must be off, but is on: set sequence parallel (sp) to off.
     """
-    if wrong:
-        raise ExportRefused(field, rule, value, remedy)
+
+    def __str__(self) -> str:
+        value = shortened(str(self.value), 60)
+        text = f"{self.field} {self.rule}, but is {value}: {self.remedy}."
+        return capital(shortened(_WORD.sub(_in_words, text), 1_600))
+
+
+def _in_words(match: re.Match[str]) -> str:
+    key = match[0]
+    return _WORDS[key] if key in _WORDS else parameter(key.replace("plan.", "search.")).label
 
 
 def refuse_first(*rules: tuple[object, str, str, object, str]) -> None:
-    """Refuse a plan for the first of several parts, each given as `refuse_if` takes it."""
-    for rule in rules:
-        refuse_if(*rule)
+    """Refuse a plan for the first part that a framework cannot express.
+
+    Parameters
+    ----------
+    *rules
+        Whether it is so, and field, rule, value and remedy of `ExportRefused`.
+
+    Raises
+    ------
+    ExportRefused
+        If any is.
+    """
+    for wrong, field, rule, value, remedy in rules:
+        if wrong:
+            raise ExportRefused(field, rule, value, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +185,8 @@ class ExportFiles:
 
 def header(scenario: ScenarioValues, plan: Plan, target: str) -> str:
     """Return comment lines that say what a file is, for which release, and of which plan."""
-    lines = (
-        f"{scenario_title(scenario)}: {plan.words}.",
-        f"Checked against {RELEASES[target]}.",
-    )
-    return "".join(f"# {' '.join(line.split())}\n" for line in lines)
+    title = " ".join(f"{scenario_title(scenario)}: {plan.words}.".split())
+    return f"# {title}\n# Checked against {RELEASES[target]}.\n"
 
 
 def fields_where(holds: object, **fields: T) -> dict[str, T]:
@@ -173,29 +208,29 @@ def check_plain_experts(scenario: ScenarioValues, point: Point, framework: str) 
             "workload.dispatch",
             f"must be all_to_all for {framework}, which sends a token once per expert",
             scenario.dispatch,
-            "leave it out",
+            "set workload.dispatch to all_to_all",
         ),
         (
             spread and scenario.expert_overlap,
             "workload.expert_overlap",
-            f"must be false for {framework}, which runs one micro-batch at a time",
+            f"must be off for {framework}, which runs one micro-batch at a time",
             True,
-            "leave it out",
+            "set workload.expert_overlap to off",
         ),
     )
 
 
 def check_uniform(plan: Plan, framework: str) -> None:
     """Refuse stages that divide their layers differently."""
-    different = sorted(
-        {str((s.tp, s.sp, s.cp, s.ep, s.etp, s.zero, s.zero_group)) for s in plan.strategies}
-    )
-    refuse_if(
-        len(different) > 1,
-        "plan.stage_strategies",
-        f"must be the same in every stage for {framework}",
-        ", ".join(different),
-        "plan with search.stage_strategies uniform",
+    different = sorted({plan_words(asdict(strategy)) for strategy in plan.strategies})
+    refuse_first(
+        (
+            len(different) > 1,
+            "plan.stage_strategies",
+            f"must be the same in all for {framework}",
+            "; ".join(different),
+            "set search.stage_strategies to uniform",
+        )
     )
 
 
@@ -243,16 +278,16 @@ def launched(
         (
             scenario.batch % (point.dp * point.micro_batch),
             "plan.dp",
-            f"times micro_batch = {point.micro_batch} must divide the batch of {scenario.batch} "
-            f"for {framework}",
+            f"times the micro-batch of {point.micro_batch} must divide the batch of "
+            f"{scenario.batch} for {framework}",
             point.dp,
-            "plan with search.pad_batch = false",
+            "set search.pad_batch to off",
         ),
         (
             len(set(plan.recompute)) > 1,
             "plan.recompute",
             f"must be the same in every stage for {framework}",
-            ", ".join(plan.recompute),
+            " and ".join(dict.fromkeys(plan.recompute)),
             "pin search.recompute to one choice",
         ),
         (
@@ -268,15 +303,15 @@ def launched(
             "plan.device_order",
             f"must fill node after node for {framework}'s launcher",
             point.device_order,
-            "export with --to slurm, whose rank file carries it, or pin search.seating to "
-            "consecutive and search.device_order to natural",
+            "export for Slurm, whose rank file carries it, or set search.seating to consecutive "
+            "and search.device_order to natural",
         ),
         (
             even and not mapping.even,
             "plan.devices_used",
-            f"must put as many ranks on every node for {framework}'s launcher",
-            ", ".join(map(str, sorted({int(n) for n in mapping.per_host}))),
-            "use whole nodes, or export with --to slurm",
+            f"must be the same on every node for {framework}'s launcher",
+            " and ".join(map(str, sorted({int(n) for n in mapping.per_host}))),
+            "use whole nodes, or export for Slurm",
         ),
     )
     return mapping

@@ -5,6 +5,8 @@
 * a product over a divided dimension gives partial sums, which are reduced where it leaves;
 * a whole tensor that enters a tensor-parallel region gets partial gradients, which are reduced
   on the way back; with sequence parallelism it is gathered, and its gradients are scattered;
+* an indexer, which every rank has whole, gathers what sequence parallelism divides, and sends no
+  gradients back: its inputs are detached;
 * attention's keys and values travel between context-parallel ranks;
 * tokens travel to their experts and back;
 * a loss over a divided vocabulary needs the maximum, the sum and the target's logit of all.
@@ -145,13 +147,13 @@ def _entered(
         split = without.split + tuple(entry for entry in load if entry not in without.split)
         every = ("all_to_all",)
         tensor = done[after(tensor, "exchange", "ep", every, every, split)]
-    whole_again = name != node.inputs[number]
-    if inside(node, "tp") and (whole_again or not inside(origin, "tp")):
+    if inside(node, "tp") and (name != node.inputs[number] or not inside(origin, "tp")):
         forth = ("all_gather",) if sequence_parallel else ()
         back = ("reduce_scatter",) if sequence_parallel else ("all_reduce",)
         tensor = done[after(tensor, "enter", "tp", forth, back)]
+    elif sequence_parallel and _shares_tokens(tensor, "tp") and not _shares_tokens(node, "tp"):
+        tensor = done[after(tensor, "enter", "tp", ("all_gather",), ())]
     if inside(node, "etp") and not inside(origin, "etp"):
-        gathered = tuple(e for e in node.split if e.axis == "etp" and e.symbol in TOKENS)
         tensor = done[
             after(
                 tensor,
@@ -159,7 +161,7 @@ def _entered(
                 "etp",
                 ("all_gather",),
                 ("reduce_scatter",),
-                tensor.split + gathered,
+                (*tensor.split, *(e for e in node.split if e.axis == "etp" and e.symbol in TOKENS)),
             )
         ]
     if _travels(node, number):

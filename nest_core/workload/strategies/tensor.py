@@ -50,10 +50,14 @@ def tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
 
 
 def sequence_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
-    """Divide the tokens of what tensor parallelism leaves whole."""
+    """Divide the tokens of what tensor parallelism leaves whole, but for an indexer.
+
+    It scores all earlier tokens: every rank gathers its inputs and computes the whole of it
+    (Megatron-LM 00bebb45, megatron/core/transformer/experimental_attention_variant/dsa.py).
+    """
     if strategy.tp == 1 or not strategy.sp:
         return graph
-    width = divided_symbols(strategy)
+    width = divided_symbols(strategy) | {"index_heads", "index_dim"}
     split = tuple(Split(symbol, "tp", float(strategy.tp)) for symbol in sorted(TOKENS))
     nodes = [
         node if _touched(graph, node) & width else replace(node, split=node.split + split)
