@@ -15,6 +15,7 @@ from nest_core.costs import Report, price
 from nest_core.documents import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.interop.exporters import ExportRefused, export_plan
+from nest_core.interop.exporters.astra_workload import groups_of
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues, load_scenario
 
@@ -152,7 +153,12 @@ def _facts(name: str, scenario: ScenarioValues, report: Report) -> dict[str, Any
         "dense": scenario.model.dense_blocks
         if scenario.model.experts > 1
         else scenario.model.blocks,
+        "vocabulary": scenario.model.vocabulary,
         "latent": scenario.model.kv_rank > 0,
+        "groups": {
+            axis: sorted(sorted(row) for row in rows.tolist())
+            for axis, rows in groups_of(plan.point).members.items()
+        },
         "plan": plan.to_json(),
     }
 

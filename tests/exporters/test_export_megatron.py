@@ -233,7 +233,7 @@ def test_scripts_hand_over_what_they_hold(target: str) -> None:
     if target == "megatron":
         layout = words[words.index("--pipeline-model-parallel-layout") + 1]
         assert unrolled(layout) == ["E" + "t" * 5, "t" * 11, "t" * 8, "t" * 8 + "L"]
-        assert words[-2:] == ["--vocab-size", "128255"]
+        assert words[-2:] == ["--vocab-size", "128256"]
 
 
 def test_encoders_have_their_program_in_a_folder() -> None:

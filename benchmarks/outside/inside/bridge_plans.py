@@ -16,7 +16,9 @@ from typing import Any
 import absent  # noqa: F401
 from core_stages import (
     cuts_of,
+    groups_of,
     local_experts,
+    meant_groups,
     meant_recomputation,
     planned_cuts,
     recomputed,
@@ -24,6 +26,8 @@ from core_stages import (
     zero_of,
 )
 from megatron.bridge.training.config import runtime_config_update
+from megatron.bridge.training.setup import _validate_and_set_vocab_size
+from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
 from megatron.core.transformer.transformer_block import get_num_layers_to_build
 from reading import expect, read_all
 
@@ -67,6 +71,10 @@ def read(folder: Path, case: dict[str, Any]) -> None:
     config = runpy.run_path(str(folder / "train.py"), run_name="train")["config"]()
     runtime_config_update(config)
     model = config.model
+    tokenizer = NullTokenizer(config.tokenizer.vocab_size)
+    vocabulary, is_padded = _validate_and_set_vocab_size(model.vocab_size, tokenizer.vocab_size)
+    if vocabulary % model.tensor_model_parallel_size and not is_padded:
+        raise ValueError(f"a vocabulary of {vocabulary:,} is not padded")
     replica = config.data_parallel_size * config.train.micro_batch_size
     expect(
         tp=(model.tensor_model_parallel_size, plan["tp"]),
@@ -83,6 +91,11 @@ def read(folder: Path, case: dict[str, Any]) -> None:
         etp=(model.expert_tensor_parallel_size, plan["etp"]),
         zero=(zero_of(config.ddp), plan["zero"]),
         recompute=(recomputed(model), meant_recomputation(plan)),
+        vocabulary=(vocabulary, case["vocabulary"]),
+        groups=(
+            groups_of(model, config.dist.use_tp_pp_dp_mapping, config.data_parallel_size, case),
+            meant_groups(case),
+        ),
         cuts=(cuts_of(model), planned_cuts(plan)),
         experts=(local_experts(model), case["experts"] // plan["ep"]),
     )

@@ -1,4 +1,4 @@
-"""What Megatron Core would do: blocks of every virtual stage, experts of a rank, sharding."""
+"""What Megatron Core would do: blocks of every virtual stage, groups of ranks, sharding."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from megatron.core import parallel_state
 from megatron.core.transformer.transformer_block import get_num_layers_to_build
 from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
+
+MODEL_AXES = ("tensor_model", "context", "pipeline_model")
 
 
 def stages(config: Any) -> Iterator[tuple[int, int | None]]:
@@ -47,6 +49,34 @@ def local_experts(config: Any) -> int | None:
     """Return experts of a rank; None where expert groups do not divide them, as Core asserts."""
     experts, ep = config.num_moe_experts or 1, config.expert_model_parallel_size
     return None if experts % ep else experts // ep
+
+
+def groups_of(config: Any, is_mapped: bool, dp: int, case: dict[str, Any]) -> dict[str, Any]:
+    """Return which ranks divide what, of the axes that the case names.
+
+    ``is_mapped``: whether data parallelism is outermost, as both frameworks' initialization has it.
+    """
+    order = "tp-cp-ep-pp-dp" if is_mapped else "tp-cp-ep-dp-pp"
+    tp, cp, pp = (getattr(config, f"{axis}_parallel_size") for axis in MODEL_AXES)
+    etp, ep = config.expert_tensor_parallel_size, config.expert_model_parallel_size
+    dense = parallel_state.RankGenerator(tp, 1, dp, pp, cp, order)
+    experts = parallel_state.RankGenerator(etp, ep, tp * cp * dp // (etp * ep), pp, 1, order)
+    rows = {
+        "tp": dense.get_ranks("tp"),
+        "cp": dense.get_ranks("cp"),
+        "etp": experts.get_ranks("tp"),
+        "ep": experts.get_ranks("ep"),
+        "data": dense.get_ranks("dp-cp"),
+        "expert_data": experts.get_ranks("dp"),
+    }
+    return {axis: sorted(map(sorted, rows[axis])) for axis in meant_groups(case)}
+
+
+def meant_groups(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the same of a plan."""
+    axes = {"tp", "cp", "etp", "ep"}
+    axes |= {"data", "expert_data"} if case["plan"]["zero_group"] == "all" else set()
+    return {axis: rows for axis, rows in case["groups"].items() if axis in axes}
 
 
 def zero_of(settings: Any) -> int:

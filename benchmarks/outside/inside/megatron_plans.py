@@ -14,17 +14,20 @@ from typing import Any
 import absent  # noqa: F401
 from core_stages import (
     cuts_of,
+    groups_of,
     local_experts,
+    meant_groups,
     meant_recomputation,
     planned_cuts,
     recomputed,
     zero_of,
 )
+from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
 from megatron.training import arguments
 from reading import expect, read_all
 
 SHELL = "exec() { shift; printf '%q ' \"$@\"; builtin exit 0; }; source launch.sh "
-DATA = "--mock-data --tokenizer-type NullTokenizer --vocab-size 30521"
+DATA = "--mock-data --tokenizer-type NullTokenizer --vocab-size 30522"
 """What BERT's program must be given."""
 
 
@@ -69,6 +72,11 @@ def read(folder: Path, case: dict[str, Any]) -> None:
         etp=(config.expert_tensor_parallel_size, plan["etp"]),
         zero=(zero_of(args), plan["zero"]),
         recompute=(recomputed(config), meant_recomputation(plan)),
+        vocabulary=(NullTokenizer(args.vocab_size).vocab_size, case["vocabulary"]),
+        groups=(
+            groups_of(config, args.use_tp_pp_dp_mapping, args.data_parallel_size, case),
+            meant_groups(case),
+        ),
         cuts=(cuts_of(config), planned_cuts(plan)),
         experts=(local_experts(config), case["experts"] // plan["ep"]),
     )

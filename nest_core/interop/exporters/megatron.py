@@ -110,7 +110,7 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
     words = (
         ("--mock-data",),
         ("--tokenizer-type", "NullTokenizer"),
-        ("--vocab-size", str(scenario.model.vocabulary - 1)),  # the tokenizer adds one of its own
+        ("--vocab-size", str(scenario.model.vocabulary)),
     )
     data = (
         ': "${1:?the data and tokenizer options of pretrain_bert.py}"\nDATA=("$@")\n'
@@ -233,8 +233,6 @@ def _model_words(fields: Mapping[str, Value]) -> Iterator[Words]:
             yield from [] if value else [("--disable-bias-linear",)]
         elif name == "num_query_groups":
             yield from (("--group-query-attention",), ("--num-query-groups", str(value)))
-        elif name == "vocab_size":
-            continue  # the tokenizer's
         else:
             yield from _options({name: value})
 

@@ -296,7 +296,6 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
         "ffn_hidden_size": model.ffn or model.expert_ffn,
         "seq_length": scenario.sequence,
         "max_position_embeddings": max(model.positions, scenario.sequence),
-        "vocab_size": model.vocabulary,
         "tied": model.tied,
         **_FAMILIES[model.family],
         **_attention(model),

@@ -7,7 +7,8 @@ scenario's sizes on mock data; ranks and rules are Megatron Core's
 
 A provider's own layers are alike and have plain attention, whatever its fields say: where experts
 are not in every block, or attention is latent, they come from Megatron Core's block
-specification, as in the release's DeepSeek.
+specification, as in the release's DeepSeek. The vocabulary is the tokenizer's: only that is padded
+to what tp divides.
 """
 
 from collections.abc import Mapping
@@ -184,7 +185,7 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
             "TokenizerConfig",
             {
                 "tokenizer_type": '"NullTokenizer"',
-                "vocab_size": str(scenario.model.vocabulary - 1),
+                "vocab_size": str(scenario.model.vocabulary),
             },
         ),
         "checkpoint": (
@@ -234,9 +235,7 @@ def _model(fields: Mapping[str, Value]) -> Fields:
             result[name] = _literal(value)
     special = "num_moe_experts" in fields or "multi_latent_attention" in fields
     blocks = "partial(get_gpt_decoder_block_spec, use_transformer_engine=True)"
-    return (
-        result | {"should_pad_vocab": "True"} | fields_where(special, transformer_layer_spec=blocks)
-    )
+    return result | fields_where(special, transformer_layer_spec=blocks)
 
 
 def _literal(value: Value) -> str:
