@@ -32,7 +32,9 @@ AXES = {
     ),
     "pad_batch": ("search.pad_batch=true",),
     "layouts": ('search.layouts="uneven"',),
-    "schedule": ('search.schedule=["1f1b","interleaved","gpipe","zb_h1","zb_1p","zb_2p"]',),
+    "schedule": (
+        'search.schedule=["1f1b","interleaved","gpipe","zb_h1","zb_1p","zb_2p","interleaved_zb","zbv","dualpipev"]',
+    ),
 }
 """Axes that are closed, or narrower, by default."""
 

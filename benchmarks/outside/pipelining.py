@@ -1,7 +1,7 @@
 """PyTorch's pipeline schedules beside ours: micro-batch rules, what is live, how long they idle.
 
-A forward pass of a virtual stage takes one slot, its backward pass two. Ours are
-`nest_core.costs.schedules`: passes in flight, and slots of an iteration of equal stages.
+A forward pass of a virtual stage takes one slot, its backward pass two, and half of it one. Ours
+are `nest_core.costs.schedules`: passes in flight, and slots of an iteration of equal stages.
 """
 
 import json
@@ -13,12 +13,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.outside.tool import Row, Tool, reasons
-from nest_core.costs import Point
-from nest_core.costs.schedules import in_flight, iteration_seconds
+from nest_core.costs import REPLAYED, V_SHAPED, Point
+from nest_core.costs.schedules import in_flight, iteration_seconds, replayed_seconds
 
 TOOL = Tool("torch", "2.13.0", ("numpy",), torch=True)
-NAMES = {"1F1B": "1f1b", "GPipe": "gpipe", "Interleaved1F1B": "interleaved"}
+NAMES = {
+    "1F1B": "1f1b",
+    "GPipe": "gpipe",
+    "Interleaved1F1B": "interleaved",
+    "InterleavedZeroBubble": "interleaved_zb",
+    "ZBVZeroBubble": "zbv",
+    "DualPipeV": "dualpipev",
+}
 PIPELINES, VIRTUAL = (2, 4, 8), (2, 3)
+ROUNDS = ("interleaved", "interleaved_zb")
 
 
 def cases() -> list[dict[str, Any]]:
@@ -27,7 +35,7 @@ def cases() -> list[dict[str, Any]]:
         {"schedule": theirs, "pp": pp, "virtual": virtual, "m": m}
         for theirs, ours in NAMES.items()
         for pp in PIPELINES
-        for virtual in (VIRTUAL if ours == "interleaved" else (1,))
+        for virtual in (VIRTUAL if ours in ROUNDS else (2,) if ours in V_SHAPED else (1,))
         for m in range(1, 3 * pp + 1)
     ]
 
@@ -39,7 +47,14 @@ def ours(case: dict[str, Any]) -> tuple[list[int], float]:
     point = Point(1, False, 1, pp, 1, 0, ("tp", "cp", "dp", "pp"), schedule=schedule, interleave=v)
     loads, nothing = np.full(pp, 3.0 * v), np.zeros(pp)
     passes = [round(n * v) for n in in_flight(point, case["m"])]
+    if schedule in REPLAYED:
+        return passes, replayed_seconds(point, case["m"], np.ones((pp, v, 3)))
     return passes, iteration_seconds(point, case["m"], loads, nothing, nothing)
+
+
+def _whole_rounds(case: dict[str, Any]) -> bool:
+    """Whether our schedule takes as many micro-batches: interleaved ones want whole rounds."""
+    return NAMES[case["schedule"]] not in ROUNDS or case["m"] % case["pp"] == 0
 
 
 def rows() -> list[Row]:
@@ -63,9 +78,9 @@ def rows() -> list[Row]:
                 f"pp {case['pp']}, {case['virtual']} virtual, m {case['m']}: {theirs} for {mine}"
                 for case, answer in taken
                 for theirs, mine in [((answer["live"], answer["slots"])[place], ours(case)[place])]
-                if theirs != mine and case["m"] % (case["pp"] if case["virtual"] > 1 else 1) == 0
+                if theirs != mine and _whole_rounds(case)
             ]
-            counted = [c for c, _ in taken if c["virtual"] == 1 or c["m"] % c["pp"] == 0]
+            counted = [case for case, _ in taken if _whole_rounds(case)]
             remark = f"{len(other)} differ: {'; '.join(other[:3])}" if other else ""
             row = TOOL.row(f"{name}: {what}", len(counted), len(counted) - len(other), remark)
             result.append(row)

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.outside.tool import BUILD, Row, Tool, read_cases, reasons
 from nest_core.api.price import given_plan
-from nest_core.costs import Report, price
+from nest_core.costs import V_SHAPED, Report, price
 from nest_core.documents import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.interop.exporters import ExportRefused, export_plan
@@ -72,9 +72,12 @@ def drawn_fields(rng: random.Random, scenario: ScenarioValues) -> dict[str, Any]
     }
     if pp > 1:
         schedules = ("1f1b", "1f1b", "gpipe", "interleaved", "interleaved", "zb_h1", "zb_1p")
+        schedules += ("interleaved_zb", "zbv", "dualpipev")
         fields["schedule"] = rng.choice(schedules)
-    if fields.get("schedule") == "interleaved":
+    if fields.get("schedule") in ("interleaved", "interleaved_zb"):
         fields["interleave"] = rng.choice((2, 2, 3))
+    if fields.get("schedule") in V_SHAPED:
+        fields["interleave"] = 2
     stages = pp * fields.get("interleave", 1)
     if stages > 1 and rng.random() < 0.3:
         fields["cuts"] = [0, *sorted(rng.sample(range(1, layers), stages - 1)), layers]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nest_core.costs.plan import SCHEDULES, Plan, Point
 from nest_core.costs.problem import Problem
-from nest_core.costs.schedules import DELAYS
+from nest_core.costs.schedules import SPLIT
 from nest_core.documents.errors import require
 
 __all__ = ["check_offload", "check_plan"]
@@ -68,7 +68,7 @@ def check_offload(
     zero-bubble schedules reads what came back long before.
     """
     methods = tuple(name for name in recompute if name == "none")
-    unfit_free = tuple(name for name in schedules if name not in DELAYS)
+    unfit_free = tuple(name for name in schedules if name not in SPLIT)
     for name, some, all_of_it, rule in (
         ("recompute", methods, recompute, "none"),
         ("schedule", unfit_free, schedules, "no zero-bubble schedule"),
@@ -212,9 +212,9 @@ def _check_ragged(plan: Plan) -> None:
         "name dp and pp after them",
     )
     require(
-        point.schedule != "interleaved",
+        point.interleave == 1,
         "plan.schedule",
-        "must not be interleaved where stages differ in width",
+        "must be of one virtual stage per stage where stages differ in width",
         point.schedule,
         "give 1f1b",
     )
@@ -236,15 +236,24 @@ def _check_schedule(problem: Problem, point: Point) -> None:
         "raise pp",
     )
     require(
-        (point.schedule == "interleaved") == (point.interleave > 1),
+        point.interleave == 2
+        if point.is_v_shaped
+        else point.schedule.startswith("interleaved") == (point.interleave > 1),
         "plan.interleave",
-        "must be above 1 under the interleaved schedule and 1 under others",
+        "must be above 1 under interleaved schedules, 2 under zbv and dualpipev, and else 1",
         point.interleave,
-        "give schedule=interleaved with at least 2 virtual stages per stage, or neither",
+        "give as many as the schedule has, or another schedule",
     )
     m = point.micro_batches(problem.batch)
     require(
-        point.interleave <= 1 or m % point.pp == 0,
+        point.schedule != "dualpipev" or m >= 2 * point.pp,
+        "plan.pp",
+        f"must not exceed half the {m} micro-batches of a replica under dualpipev",
+        point.pp,
+        "choose another dp, micro_batch or pp",
+    )
+    require(
+        not point.around or m % point.pp == 0,
         "plan.pp",
         f"must divide the {m} micro-batches of a replica when interleaved",
         point.pp,

@@ -127,7 +127,7 @@ def _present(plan: Plan, report: Report) -> list[str]:
     """Classes that the degrees of a plan allow at all."""
     points = [plan.stage_point(stage) for stage in range(plan.point.pp)]
     may = {
-        "tied": plan.point.pp > 1,
+        "tied": plan.point.ends_apart,
         "expert_data": any(at.experts_apart and at.expert_sharers > 1 for at in points),
         "data": any(at.sharers > 1 for at in points),
         "ep": any(at.ep > 1 for at in points),

@@ -67,7 +67,7 @@ class PlanLinks:
     """Message times of a point; collectives are priced when they are first asked for.
 
     ``forward[s]`` prices the link from stage ``s - 1`` to ``s``, in either direction; at
-    ``s = 0`` that from the last stage, which exists under the interleaved schedule only.
+    ``s = 0`` that from the last stage, which exists where micro-batches go around.
     ``producer_level[s]`` is the level at which the two meet; -1 where there is no link.
     """
 
@@ -221,7 +221,7 @@ def placed_hops(network: Network, point: Point) -> Hops:
     """Return what goes from stage to stage where all have one width."""
     pp = point.pp
     devices = rank_mapping(network, point.layout, point.device_order)
-    last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
+    last = pp if point.around else pp - 1  # whether the last stage feeds the first
     source = devices[:last].reshape(-1)
     target = np.roll(devices, -1, axis=0)[:last].reshape(-1)
     receiver = np.repeat(np.arange(1, last + 1) % pp, devices[0].size)

@@ -23,7 +23,7 @@ from nest_core.costs import LayerTable, Plan, Point, Problem, Report
 from nest_core.costs.communication import CLASSES
 from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
-from nest_core.costs.stages import BETWEEN, buckets
+from nest_core.costs.stages import BETWEEN, buckets, met
 from nest_core.costs.zero import traffic
 from nest_core.network import (
     Dispatch,
@@ -311,14 +311,11 @@ def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]
     received = np.zeros(pp)
     gathered: dict[int, dict[float, float]] = {}
     for s in mine:
-        ends = [
-            at
-            for virtual_stage in report.stages[s].virtual_stages
-            for at in virtual_stage
-            if boundary[at] > 0
-        ]
-        received[s] = m * sum(boundary[i] for i, _ in report.stages[s].virtual_stages)
-        gathered[s] = _equal(np.ones(len(ends)), boundary[ends], m)
+        ends = met(point, np.array(report.stages[s].virtual_stages))
+        received[s] = m * boundary[ends[:, 0]].sum()
+        # In a V the last stage hands over to itself.
+        used = ends[:, : 1 if point.is_v_shaped and s == pp - 1 else 2].reshape(-1)
+        gathered[s] = _equal(np.sign(boundary[used]), boundary[used], m)
     shared = counter.links(point)
     hops = shared.hops()
     sent = received[hops.receiver] * shared.hop_ranks / (point.tp if alike else 1)
@@ -334,5 +331,5 @@ def _count_tied(counter: _Counter, plan: Plan) -> None:
     problem, point = counter.problem, plan.stage_point(0)
     size = _table(problem, point).tied_parameters * problem.state.gradients
     size *= counter.links(point).tied_share
-    if point.pp > 1 and size > 0:
+    if point.ends_apart and size > 0:
         counter.collective("tied", point, "tied", "all_reduce", {0: {size: 2.0}})

@@ -85,14 +85,15 @@ def stage_memory(
     virtual_stages: Sequence[tuple[int, int]],
     c: int,
     *,
-    uneven: bool = False,
+    is_replayed: bool = False,
 ) -> Memory:
     """Memory of position ``s`` with its virtual_stages of layers under recomputation ``c``.
 
-    Where virtual stages are ``uneven`` its passes are gone through, else each counts as their mean.
+    Where a plan ``is_replayed`` its passes are gone through, else each virtual stage counts as
+    their mean.
     """
     layers = [layer for i, j in virtual_stages for layer in range(i, j)]
-    dense = float(held(table, point.pp)[layers].sum())
+    dense = float(held(table, point)[layers].sum())
     experts = float(table.expert_parameters[layers].sum())
     weights, gradients, optimizer = (
         dense * common + experts * expert_shard
@@ -102,22 +103,14 @@ def stage_memory(
             strict=True,
         )
     )
-    activations = float(table.kept_bytes[c, layers].sum())
-    gathered_bytes_of = whole_bytes(problem, point, table)
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
-    working = float(table.working_bytes[c, fullest])
-    if costs.by_method(c):
-        activations, peak = costs.held_by(virtual_stages, c).tolist()
-        working = peak - float(gathered_bytes_of[fullest])
-    stash = (float(costs.in_flight[s]) - 1) * activations
-    if uneven:
-        stage_kept = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
-        if costs.by_method(c):
-            stage_kept = np.array([costs.held_by((span,), c)[0] for span in virtual_stages])
+    gathered_bytes = float(whole_bytes(problem, point, table)[fullest])
+    activations, peak = costs.held_by(virtual_stages, c).tolist()
+    order = None
+    if is_replayed:
         order = fullest_order(point, costs.micro_batches, is_paired=costs.is_paired)
-        stash = float(order.most_held(np.tile(stage_kept, (point.pp, 1)))[s]) - activations
-    stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
-    passes = activations + stash + working + float(gathered_bytes_of[fullest])
+    stash = float(costs.activations(s, virtual_stages, c, order)) - activations
+    passes = activations + stash + peak
     step = max(0.0, sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages) - passes)
     tensors = weights + gradients + optimizer + passes + step
     return Memory(
@@ -126,8 +119,8 @@ def stage_memory(
         optimizer=optimizer,
         activations=activations,
         stash=stash,
-        working=working,
-        whole=float(gathered_bytes_of[fullest]),
+        working=peak - gathered_bytes,
+        whole=gathered_bytes,
         step=step,
         fragmentation=problem.fragmentation * tensors,
         context=problem.context_bytes(point),
@@ -144,7 +137,7 @@ def _on_host(
         n if problem.acting_zero(point) else 1
         for n in (point.shard_ranks, point.expert_shard_ranks)
     )
-    elements = held(table, point.pp)[layers].sum() / shard
+    elements = held(table, point)[layers].sum() / shard
     elements += table.expert_parameters[layers].sum() / sharers
     moved = 0.0 if table.host_bytes is None else in_flight * table.host_bytes[layers].sum()
     return float(problem.host_optimizer * elements + moved)

@@ -15,7 +15,7 @@ from typing import Any
 from nest_core.costs.layout import DEVICE_ORDERS, SEATING, DeviceOrder
 from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
-from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy, even_cuts
+from nest_core.costs.plan import SCHEDULES, V_SHAPED, Plan, Point, StageStrategy, even_cuts
 from nest_core.costs.shell import has_flags
 from nest_core.documents import InputError, parsed_json, read_text, require
 from nest_core.workload.offload import offloading
@@ -157,6 +157,8 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
             value,
             "use " + ", ".join(_KNOWN),
         )
+    if fields.get("schedule") in V_SHAPED:
+        fields = {"interleave": 2, **fields}
     degrees = {name: _whole(name, fields.get(name, 1)) for name in _DEGREES}
     if whole_experts:
         fields = {"etp": 1, **fields}

@@ -81,7 +81,7 @@ def pass_steps(problem: Problem, played: Timeline) -> PassSteps:
     problem : Problem
         That the iteration was priced on.
     played : Timeline
-        Of stages of one width.
+        Of stages of one width, not in a V.
     """
     begins, ends = played.start_s, played.end_s
     moments = _moments(ends, played.seconds)

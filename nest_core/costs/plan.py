@@ -4,14 +4,18 @@ import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import Self, TypeVar
 
+import numpy as np
+
 from nest_core.costs.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.costs.plan_words import plan_words
 from nest_core.network import IntArray
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 
 __all__ = [
+    "REPLAYED",
     "SCHEDULES",
     "USUAL_SCHEDULES",
+    "V_SHAPED",
     "Plan",
     "Point",
     "StageStrategy",
@@ -22,7 +26,14 @@ __all__ = [
 
 Whole = TypeVar("Whole", int, IntArray)
 
-SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb_h1", "zb_1p", "zb_2p")
+V_SHAPED = ("zbv", "dualpipev")
+"""Schedules of two virtual stages per stage, the second on the way back; both ends of the chain are
+on the first stage, and the last hands over to itself."""
+
+REPLAYED = ("interleaved_zb", *V_SHAPED)
+"""Schedules of virtual stages whose times have no closed form."""
+
+SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb_h1", "zb_1p", "zb_2p", *REPLAYED)
 """Orders of forward and backward passes in a pipeline (`nest_core.costs.schedules`)."""
 
 USUAL_SCHEDULES = SCHEDULES[:3]
@@ -55,7 +66,8 @@ class Point:
     schedule : str
         One of `SCHEDULES`.
     interleave : int
-        Virtual stages per stage; more than one under ``interleaved`` only.
+        Virtual stages per stage: two where the schedule is V-shaped, several where it is
+        interleaved, else one.
     zero_group : int
         Neighbouring sharers of dense weights that hold one copy of what ZeRO shards; the copies
         are kept alike by all-reduces between them. 0: all sharers, one copy.
@@ -84,6 +96,39 @@ class Point:
     def layout(self) -> Layout:
         """Where every rank sits."""
         return Layout(self.tp, self.cp, self.dp, self.pp, self.order)
+
+    @property
+    def is_v_shaped(self) -> bool:
+        """Whether the second virtual stages lie on the stages in the opposite order."""
+        return self.schedule in V_SHAPED
+
+    @property
+    def ends_apart(self) -> bool:
+        """Whether the first and the last layer are on different stages."""
+        return self.pp > 1 and not self.is_v_shaped
+
+    @property
+    def around(self) -> int:
+        """How often a micro-batch goes from the last stage to the first."""
+        return 0 if self.is_v_shaped else self.interleave - 1
+
+    @property
+    def placed(self) -> IntArray:
+        """Virtual stages of the chain that each stage runs, (pp, interleave).
+
+        Examples
+        --------
+        >>> order = ("tp", "cp", "dp", "pp")
+        >>> for schedule in ("interleaved", "zbv"):
+        ...     point = Point(1, False, 1, 3, 1, 0, order, schedule=schedule, interleave=2)
+        ...     print(point.placed.tolist())
+        [[0, 3], [1, 4], [2, 5]]
+        [[0, 5], [1, 4], [2, 3]]
+        """
+        rounds = np.arange(self.pp * self.interleave).reshape(-1, self.pp)
+        if self.is_v_shaped:
+            rounds[1:] = rounds[1:, ::-1]
+        return rounds.T
 
     @property
     def devices_used(self) -> int:
@@ -242,8 +287,8 @@ class Plan:
     ----------
     point : Point
     cuts : tuple of int
-        Virtual stage ``c`` holds layers ``cuts[c]`` to ``cuts[c + 1] - 1`` and runs on stage
-        ``c % pp``; length ``pp * interleave + 1``.
+        Virtual stage ``c`` holds layers ``cuts[c]`` to ``cuts[c + 1] - 1``, and runs where
+        `Point.placed` says; length ``pp * interleave + 1``.
     recompute : tuple of str
         Per stage: none, selective or full.
     strategies : tuple of StageStrategy
@@ -263,14 +308,14 @@ class Plan:
         return self.strategies[stage].within(self.point) if self.strategies else self.point
 
     @property
-    def uneven(self) -> bool:
-        """Whether it has virtual stages of unequal size; its passes are replayed then.
+    def is_replayed(self) -> bool:
+        """Whether its time is a replay's: of `REPLAYED`, and with virtual stages of unequal size.
 
         They are equal in blocks, embedding and head beside those of the first and the last or
         counted as one each.
         """
-        if self.point.interleave == 1:
-            return False
+        if self.point.interleave == 1 or self.point.schedule in REPLAYED:
+            return self.point.interleave > 1
         first, *inner, last = (j - i for i, j in itertools.pairwise(self.cuts))
         return len(set(inner)) > 1 or first != last or first - inner[0] not in (0, 1)
 
@@ -321,8 +366,7 @@ class Plan:
         >>> Plan(point, (0, 3, 5, 7, 10), ("none", "none")).virtual_stages(1)
         ((3, 5), (7, 10))
         """
-        numbers = range(stage, len(self.cuts) - 1, self.point.pp)
-        return tuple((self.cuts[c], self.cuts[c + 1]) for c in numbers)
+        return tuple((self.cuts[c], self.cuts[c + 1]) for c in self.point.placed[stage].tolist())
 
     def to_json(self) -> dict[str, object]:
         """Return the fields of the command line's ``plan``."""

@@ -22,6 +22,9 @@ SCHEDULES_IN_WORDS = {
     "zb_h1": "ZB-H1",
     "zb_1p": "ZB-1p",
     "zb_2p": "ZB-2p",
+    "interleaved_zb": "interleaved ZB-1p",
+    "zbv": "ZB-V",
+    "dualpipev": "DualPipeV",
     "zero-bubble": "zero bubble",
 }
 _DEGREES = ("dp", "tp", "devices per stage", "pp", "cp", "ep", "etp")

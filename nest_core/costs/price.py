@@ -42,7 +42,7 @@ class Stage:
     waits for its host. Communication is what is exposed, and what the rest slows compute down.
     ``micro_batch_s`` is the stage's load ``t_s``, ``sync_s`` its gradient synchronisation and
     optimizer step ``e_s``. ``virtual_stages`` are its layers, ``first`` and ``last`` their ends;
-    ``passes`` the seconds of a forward and a backward pass of each, where they are unequal.
+    ``passes`` those of each virtual stage, where they are replayed; see `StageCosts.passes`.
     """
 
     first: int
@@ -58,7 +58,7 @@ class Stage:
     memory: Memory
     launch_s: float = 0.0
     virtual_stages: tuple[tuple[int, int], ...] = ()
-    passes: tuple[tuple[float, float], ...] = ()
+    passes: tuple[tuple[float, ...], ...] = ()
 
     @property
     def layers(self) -> int:
@@ -141,7 +141,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     m = point.micro_batches(problem.batch)
     spared = np.array([work.spared for work in works])
     steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared)
-    if plan.uneven:
+    if plan.is_replayed:
         passes = np.array([work.passes for work in works])
         ended = replayed_seconds(point, m, passes, is_paired=pairs_passes(problem, point))
         fill = max(0.0, ended - steady)  # rounding
@@ -218,7 +218,7 @@ class _StageWork:
     launch: float
     sync: float
     update: float
-    passes: tuple[tuple[float, float], ...] = ()
+    passes: tuple[tuple[float, ...], ...] = ()
 
     @property
     def communication(self) -> float:
@@ -280,7 +280,7 @@ def _stage(
         s,
         work.virtual_stages,
         work.choice,
-        uneven=plan.uneven,
+        is_replayed=plan.is_replayed,
     )
     return Stage(
         first=work.virtual_stages[0][0],
@@ -296,7 +296,7 @@ def _stage(
         memory=memory,
         launch_s=m * work.launch,
         virtual_stages=work.virtual_stages,
-        passes=work.passes if plan.uneven else (),
+        passes=work.passes if plan.is_replayed else (),
     )
 
 

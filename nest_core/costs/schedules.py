@@ -16,6 +16,14 @@
   hand for it, ZB-H2: what the paper's heuristic finds there depends on the times, and is at best
   shorter. ``zb_1p`` and ``zb_2p`` validate the optimizer's step afterwards, so that an iteration
   lasts as long as the stage that takes longest from its first pass to its last.
+* ``interleaved_zb``: ZB-1p's rule among the virtual stages of ``interleaved``, as PyTorch has it: a
+  stage runs ``pp - 1 - s + (v - 1) pp`` forward passes ahead and delays W by ``s`` passes.
+* ``zbv`` (ZB-V of Qi et al. 2024, "Pipeline Parallelism with Controllable Memory") and
+  ``dualpipev`` (DualPipe of DeepSeek-V3's report, cut in half) have two virtual stages per stage,
+  on the way forth and on the way back, and the passes of PyTorch's classes of these names. Where a
+  forward pass of ``dualpipev`` overlaps a backward pass, both begin when both may, take the sum of
+  their times, and hand over when both are over. None of these three has a closed form but for
+  equal passes: their passes are replayed.
 
 ``tests/costs/test_schedules.py`` replays all of them event by event.
 
@@ -27,16 +35,19 @@ Kept apart since numba takes 0.3 s to import, and few commands draw a timeline.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from nest_core.costs.plan import Point
+from nest_core.costs.plan import REPLAYED, Point
 from nest_core.documents.compiled import compiled
-from nest_core.network import FloatArray, IntArray
+from nest_core.network import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "DELAYS",
+    "LATE",
     "MOST_PASSES",
+    "SPLIT",
     "PassOrder",
     "deferral",
     "deferred",
@@ -53,6 +64,15 @@ __all__ = [
 DELAYS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}
 """Micro-batches by which each stage delays W behind the stage before it."""
 
+LATE = {**DELAYS, "interleaved_zb": 1}
+"""Passes by which it does, also among virtual stages."""
+
+SPLIT = (*DELAYS, *REPLAYED)
+"""Schedules that make gradients of weights passes of their own."""
+
+_Passes = tuple[IntArray, IntArray, IntArray, BoolArray]
+"""Arrays of a `PassOrder`, but where virtual stages are placed."""
+
 MOST_PASSES = 1_000_000
 """Of all stages together that are replayed one by one; a hundred bytes each."""
 
@@ -64,20 +84,22 @@ def in_flight(point: Point, micro_batches: int, *, is_paired: bool = False) -> F
     them: before the first backward pass it has run ``2 (pp - s - 1) + (v - 1) pp + 1`` forward
     passes. ``is_paired``: one more, whose expert traffic that backward pass hides; see `paired`.
     """
-    after = point.pp - 1 - np.arange(point.pp)
-    if is_paired:
-        return np.asarray(np.minimum(micro_batches, (_alone(point) + 1.0) / point.interleave))
+    if point.schedule in REPLAYED:
+        v, order = point.interleave, fullest_order(point, micro_batches)
+        passes = np.ones((v, point.pp))
+        return np.asarray(order.most_held(np.arange(point.pp), passes, 0 * passes) / v)
+    passes = (micro_batches - deferred(point, micro_batches)) * point.interleave
+    ahead = _ahead(point, micro_batches, is_paired=is_paired)
+    return np.asarray(np.minimum(passes, ahead + 1.0) / point.interleave)
+
+
+def _ahead(point: Point, micro_batches: int, *, is_paired: bool) -> IntArray:
+    """Forward passes before the first that a backward pass follows, shape (pp,)."""
     if point.schedule == "gpipe":
-        return np.full(point.pp, float(micro_batches))
-    if point.schedule in DELAYS:
-        ahead = DELAYS[point.schedule] * after
-        remaining = micro_batches - deferred(point, micro_batches)
-        return np.asarray(np.minimum(remaining, ahead + 1.0), dtype=np.float64)
-    if point.schedule == "interleaved":
-        v = point.interleave
-        virtual_stages = np.minimum(micro_batches * v, 2 * after + (v - 1) * point.pp + 1)
-        return np.asarray(virtual_stages / v, dtype=np.float64)
-    return np.minimum(micro_batches, after + 1).astype(np.float64)
+        return np.full(point.pp, micro_batches)
+    for_each = LATE.get(point.schedule, min(point.interleave, 2))
+    after = point.pp - 1 - np.arange(point.pp)
+    return np.asarray(for_each * after + (point.interleave - 1) * point.pp + is_paired)
 
 
 def paired(point: Point, micro_batches: int) -> FloatArray:
@@ -88,13 +110,11 @@ def paired(point: Point, micro_batches: int) -> FloatArray:
     ``get_pp_rank_microbatches``); the first ones run alone, and the last backward passes.
     """
     passes = micro_batches * point.interleave
-    return np.asarray(np.maximum(passes - _alone(point), 0.0) / passes)
-
-
-def _alone(point: Point) -> FloatArray:
-    """Forward passes before the first that runs beside a backward pass, shape (pp,)."""
-    after = point.pp - 1.0 - np.arange(point.pp)
-    return np.asarray(2 * after + (point.interleave - 1) * point.pp + 1)
+    if point.is_v_shaped:
+        order = PassOrder.of(point, micro_batches)
+        return np.asarray((order.overlaps & (order.way == 0)).sum(axis=1) / passes)
+    alone = _ahead(point, micro_batches, is_paired=True)
+    return np.asarray(np.maximum(passes - alone, 0.0) / passes)
 
 
 def deferred(point: Point, micro_batches: int) -> FloatArray:
@@ -156,31 +176,24 @@ class PassOrder:
     ----------
     way : 0 forward, 1 backward, 2 gradients of weights where they are a pass of their own
     micro_batch, virtual_stage : of which the pass is
+    overlaps : whether it runs together with the next
+        Both begin when both may, one after the other, and hand over when both are over.
+    placed : (pp, v)
+        See `Point.placed`.
     """
 
     way: IntArray
     micro_batch: IntArray
     virtual_stage: IntArray
+    overlaps: BoolArray
+    placed: IntArray
 
     @classmethod
     def of(cls, point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
         """Return the order of a point's schedule; ``is_paired``: as where passes are `paired`."""
-        if point.schedule in DELAYS:
-            return cls(*_delayed(point, micro_batches))
-        v, pp = point.interleave, point.pp
-        number = np.arange(micro_batches * v)
-        micro_batch, forth, back = number, np.zeros_like(number), np.zeros_like(number)
-        if point.schedule == "interleaved":
-            micro_batch = number // (pp * v) * pp + number % pp
-            forth, back = number // pp % v, v - 1 - number // pp % v
-        way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
-        which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
-        for s in range(pp):
-            first, second = _places(point, s, len(number), is_paired=is_paired)
-            way[s, second] = 1
-            which[s, first] = which[s, second] = micro_batch
-            virtual_stage[s, first], virtual_stage[s, second] = forth, back
-        return cls(way, which, virtual_stage)
+        schedule, v = point.schedule, point.interleave
+        alike = Point(1, False, 1, point.pp, 1, 0, (), schedule=schedule, interleave=v)
+        return cls(*_passes(alike, micro_batches, is_paired), point.placed)
 
     def starts(self, pass_s: FloatArray) -> FloatArray:
         """When every pass starts, shape (pp, passes).
@@ -191,28 +204,33 @@ class PassOrder:
             Seconds of a stage's passes, by virtual stage and way.
         """
         count = int(self.micro_batch.max()) + 1
-        return starts(self.way, self.micro_batch, self.virtual_stage, pass_s, count)
+        passes = self.way, self.micro_batch, self.virtual_stage, self.overlaps, self.placed
+        return starts(*passes, pass_s, count)
 
     def seconds(self, pass_s: FloatArray) -> float:
         """When the last pass ends."""
         last = pass_s[np.arange(len(pass_s)), self.virtual_stage[:, -1], self.way[:, -1]]
         return float((self.starts(pass_s)[:, -1] + last).max())
 
-    def most_held(self, kept_bytes: FloatArray) -> FloatArray:
-        """Bytes of activations that every stage holds at its fullest, shape (..., pp).
+    def most_held(self, s: IntArray, kept_bytes: FloatArray, late_bytes: FloatArray) -> FloatArray:
+        """Bytes of activations that stages ``s`` hold at their fullest, shape (stages,).
 
         Parameters
         ----------
-        kept_bytes : (..., pp, v)
-            Bytes that a forward pass leaves for the backward pass.
+        kept_bytes, late_bytes : (v, stages)
+            Bytes that a forward pass leaves for the backward pass, and that one for gradients of
+            weights where they are a pass of their own.
         """
-        stage = np.arange(len(self.way))[:, None]
-        resident = kept_bytes[..., stage, self.virtual_stage] * (1 - 2 * self.way)
-        return np.asarray(resident.cumsum(axis=-1).max(axis=-1))
+        way, which = self.way[s], (self.virtual_stage[s], np.arange(len(s))[:, None])
+        # A backward pass that goes on to gradients of weights leaves nothing to them.
+        goes_on = self.overlaps[s] & (way == 1)
+        late = ~(goes_on | np.roll(goes_on, 1, axis=1)) * np.array([0, 1, -1])[way]
+        added = kept_bytes[which] * np.array([1, -1, 0])[way] + late_bytes[which] * late
+        return np.asarray(added.cumsum(axis=1).max(axis=1))
 
 
 def fullest_order(point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
-    """Return passes of an interleaved point up to where every stage has been at its fullest.
+    """Return passes of a point of virtual stages in which every stage is once at its fullest.
 
     A stage is ahead by two groups of ``pp`` micro-batches at most, and after them holds the same
     virtual stages again with every group.
@@ -223,49 +241,80 @@ def fullest_order(point: Point, micro_batches: int, *, is_paired: bool = False) 
 def replayed_seconds(
     point: Point, micro_batches: int, pass_s: FloatArray, *, is_paired: bool = False
 ) -> float:
-    """When the last pass of an interleaved point ends.
+    """When the last pass of a point of virtual stages ends.
 
     Beyond `MOST_PASSES` every further group of ``pp`` micro-batches takes as long as the last.
     """
-    groups = micro_batches // point.pp
-    most = max(2, MOST_PASSES // (2 * point.interleave * point.pp**2))
-    if groups <= most:
-        return PassOrder.of(point, micro_batches, is_paired=is_paired).seconds(pass_s)
-    ended, before = (
-        PassOrder.of(point, number * point.pp, is_paired=is_paired).seconds(pass_s)
-        for number in (most, most - 1)
+    most = max(3, MOST_PASSES // (2 * point.interleave * point.pp**2)) * point.pp
+    groups = max(0, -((most - micro_batches) // point.pp))
+    few = micro_batches - groups * point.pp
+    ended = PassOrder.of(point, few, is_paired=is_paired).seconds(pass_s)
+    if groups:
+        before = PassOrder.of(point, few - point.pp, is_paired=is_paired).seconds(pass_s)
+        ended += groups * (ended - before)
+    return ended
+
+
+@lru_cache(4)
+def _passes(point: Point, m: int, is_paired: bool) -> _Passes:
+    """Return the passes of a point's schedule, sorted by the round in which they run, F, B, W."""
+    if point.is_v_shaped:
+        return _v_shaped(point.schedule, point.pp, m)
+    v, pp, ways = point.interleave, point.pp, 3 if point.schedule in LATE else 2
+    number = np.arange(m * v)
+    ahead = _ahead(point, m, is_paired=is_paired)
+    late = LATE.get(point.schedule, 0) * np.arange(pp)
+    rounds = (np.stack([-ahead, 0 * late, late], axis=1)[:, :ways, None] + number).reshape(pp, -1)
+    way, which = np.repeat(np.arange(ways), len(number)), np.tile(number, ways)
+    order = np.lexsort((np.tile(which, (pp, 1)), np.tile(way, (pp, 1)), rounds))
+    way, which = way[order], which[order]
+    forth = which // pp % v
+    micro_batch = which // (pp * v) * pp + which % pp
+    return way, micro_batch, np.where(way > 0, v - 1 - forth, forth), way < 0
+
+
+_LETTERS = "FIWOJfiwoj"
+"""Passes in a V, of the first and, small, of the second virtual stage: forward, backward, gradients
+of weights; forward and backward together with what follows."""
+
+
+def _v_shaped(schedule: str, pp: int, m: int) -> _Passes:
+    """Return the passes of a V-shaped schedule."""
+    letters = {"zbv": _zbv, "dualpipev": _dualpipev}[schedule]
+    rows = [[_LETTERS.index(letter) for letter in letters(pp, s, m)] for s in range(pp)]
+    virtual_stage, letter = np.divmod(np.array(rows), 5)
+    way = letter % 3
+    kind = (3 * virtual_stage + way)[..., None]
+    count = (kind == np.arange(6)).cumsum(axis=1)
+    which = np.take_along_axis(count, kind, axis=2)[..., 0] - 1
+    # ZB-V is the order of as many micro-batches as fill it, of which some may not be there.
+    way, which, virtual_stage, letter = (
+        array[which < m].reshape(pp, -1) for array in (way, which, virtual_stage, letter)
     )
-    return ended + (groups - most) * (ended - before)
+    return way, which, virtual_stage, letter > 2
 
 
-def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return passes of zero-bubble schedules: sorted by the round in which a pass runs, F, B, W."""
-    number = np.arange(m)
-    ways, which = np.repeat([0, 1, 2], m), np.tile(number, 3)
-    orders = []
-    for s in range(point.pp):
-        ahead = DELAYS[point.schedule] * (point.pp - 1 - s)
-        rounds = np.concatenate([number - ahead, number, number + DELAYS[point.schedule] * s])
-        orders.append(np.lexsort((which, ways, rounds)))
-    order = np.array(orders)
-    return ways[order], which[order], np.zeros_like(order)
+def _zbv(pp: int, s: int, m: int) -> str:
+    """Return a stage's passes under ZB-V, in `_LETTERS`."""
+    after, m = pp - s, max(m, 2 * pp - 1)
+    filling = "F" * (2 * after - 1) + "fF" * s + "fiw" * after
+    steady = "FIWfiw" * (m - 2 * pp + 1 + s) + "IWfiw" * (after - 1)
+    return filling + steady + "Ii" * s + "IW" * after + "w" * s + "W" * s
 
 
-def _places(point: Point, s: int, count: int, *, is_paired: bool) -> tuple[IntArray, IntArray]:
-    """Where in a stage's order its forward and its backward passes stand."""
-    number = np.arange(count)
-    after = point.pp - 1 - s
-    if is_paired:
-        ahead = min(int(_alone(point)[s]), count)
-    elif point.schedule == "gpipe":
-        ahead = count
-    elif point.schedule == "interleaved":
-        ahead = min(2 * after + (point.interleave - 1) * point.pp, count)
-    else:
-        ahead = min(after, count)
-    turns = count - ahead
-    forward = np.where(number < ahead, number, 2 * number - ahead)
-    return forward, np.where(number < turns, ahead + 2 * number + 1, count + number)
+def _dualpipev(pp: int, s: int, m: int) -> str:
+    """Return a stage's passes under DualPipeV, in `_LETTERS`; B is I together with W."""
+    after = pp - 1 - s
+    filling = "F" * (2 * after) + "Ff" * (s + 1) + "iwf" * after
+    steady = "OboB" * (m - 2 * pp + 1 + s) + "boB" * after
+    if not after:  # the stage of the turn begins without
+        steady = "F" + steady[1:]
+    # Of what comes back last, half leaves gradients of weights until the others are done.
+    late = ("iI" * (s + 1))[s + 1 :]
+    weights = (late + "I" * after).replace("i", "w").replace("I", "W")
+    draining = ("bB" * (s + 1))[: s + 1] + late + "".join(w + "I" for w in weights[:after])
+    passes = filling + steady + draining + weights[after:]
+    return passes.replace("B", "JW").replace("b", "jw")
 
 
 @compiled
@@ -273,18 +322,20 @@ def starts(
     way: IntArray,
     micro_batch: IntArray,
     virtual_stage: IntArray,
+    overlaps: BoolArray,
+    placed: IntArray,
     pass_s: FloatArray,
     micro_batches: int,
 ) -> FloatArray:
     """Start of every pass, shape (pp, passes), in the order in which each stage runs them.
 
     A forward pass waits for that of the virtual stage before, a backward pass for that of the
-    virtual stage after, and every stage for its own passes. ``way`` is 0 forward, 1 backward, and
-    2 for gradients of weights that are a pass of their own; ``pass_s``, shape (pp, virtual stages,
-    3), has the seconds of a stage's passes of each.
+    virtual stage after, and every stage for its own passes. ``way`` and the arrays after it are as
+    of a `PassOrder`; ``pass_s``, shape (pp, virtual stages, ways), has the seconds of a stage's
+    passes of each.
     """
     stages, passes = way.shape
-    last = stages * pass_s.shape[1] - 1
+    last = placed.size - 1
     ended = np.full((3, micro_batches, last + 1), np.nan)
     begun = np.full((stages, passes), np.nan)
     free, place = np.zeros(stages), np.zeros(stages, dtype=np.int64)
@@ -293,18 +344,24 @@ def starts(
         moved = False
         for s in range(stages):
             while place[s] < passes:
-                at = place[s]
-                k, number = micro_batch[s, at], virtual_stage[s, at] * stages + s
-                ready = 0.0
-                if way[s, at] == 0 and number > 0:
-                    ready = ended[0, k, number - 1]
-                elif way[s, at] == 1:
-                    ready = ended[1, k, number + 1] if number < last else ended[0, k, number]
-                if np.isnan(ready):
+                first, now = place[s], free[s]
+                after = first + 1
+                while overlaps[s, after - 1]:
+                    after += 1
+                for at in range(first, after):
+                    k, number = micro_batch[s, at], placed[s, virtual_stage[s, at]]
+                    if way[s, at] == 0 and number > 0:
+                        now = np.maximum(now, ended[0, k, number - 1])
+                    elif way[s, at] == 1:
+                        ready = ended[1, k, number + 1] if number < last else ended[0, k, number]
+                        now = np.maximum(now, ready)
+                if np.isnan(now):  # waits for a pass that is still to run
                     break
-                begun[s, at] = max(free[s], ready)
-                free[s] = begun[s, at] + pass_s[s, virtual_stage[s, at], way[s, at]]
-                ended[way[s, at], k, number] = free[s]
-                place[s] += 1
-                moved = True
+                for at in range(first, after):
+                    begun[s, at] = now
+                    now += pass_s[s, virtual_stage[s, at], way[s, at]]
+                for at in range(first, after):
+                    k, number = micro_batch[s, at], placed[s, virtual_stage[s, at]]
+                    ended[way[s, at], k, number] = now
+                free[s], place[s], moved = now, after, True
     return begun

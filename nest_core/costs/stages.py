@@ -36,7 +36,7 @@ from nest_core.costs.problem import (
     condensed,
     prefix,
 )
-from nest_core.costs.schedules import DELAYS, deferral, deferred, in_flight, paired
+from nest_core.costs.schedules import SPLIT, PassOrder, deferral, deferred, in_flight, paired
 from nest_core.costs.zero import (
     ZeroTraffic,
     state_shares,
@@ -58,6 +58,7 @@ __all__ = [
     "hop_seconds",
     "layer_seconds",
     "links",
+    "met",
     "pairs_passes",
     "stage_costs",
     "stage_memory",
@@ -65,7 +66,7 @@ __all__ = [
 ]
 
 Place = int | IntArray
-Spans = Sequence[tuple[Place, Place]]
+Spans = Sequence[tuple[Place, Place]] | IntArray
 """First layers and ends of virtual stages, one after another: of a stage, or of many, (stages,)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -94,7 +95,8 @@ def pairs_passes(problem: Problem, point: Point) -> bool:
     """Whether forward passes run beside backward passes, which hide experts' all-to-alls; see
     `paired`."""
     alone = point.pp == 1 and point.schedule != "gpipe"
-    return problem.overlap.experts and (alone or point.interleave > 1)
+    turns = alone or point.schedule in ("interleaved", "dualpipev")
+    return problem.overlap.experts and turns
 
 
 def layer_seconds(
@@ -149,6 +151,7 @@ class StageMemory:
 
     Attributes
     ----------
+    point : Point
     micro_batches : int
     static : (L + 1,)
         Bytes of weights, gradients and optimizer states.
@@ -169,6 +172,7 @@ class StageMemory:
     heads, chunks, again : as of `Problem`
     """
 
+    point: Point
     micro_batches: int
     static: FloatArray
     kept: FloatArray
@@ -182,15 +186,28 @@ class StageMemory:
     chunks: IntArray
     again: IntArray
 
-    def used(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
-        """Return the bytes that tensors of stages hold: positions ``s``, recomputations ``c``."""
-        static, step, deferrable, kept_bytes, peak = self._held(virtual_stages, c)
-        passes = self.in_flight[s] * kept_bytes + self.deferred[s] * deferrable + peak
+    def used(
+        self, s: Place, virtual_stages: Spans, c: Place, order: PassOrder | None = None
+    ) -> FloatArray:
+        """Return the bytes that tensors of stages hold: positions ``s``, recomputations ``c``, and
+        the ``order`` of passes where they are replayed.
+        """
+        static, step, _, _, peak = self._held(virtual_stages, c)
+        passes = self.activations(s, virtual_stages, c, order) + peak
         return cast(FloatArray, static + np.maximum(passes, step))
 
-    def by_method(self, c: int) -> bool:
-        """Whether a recomputation is full recomputation by a method."""
-        return bool(self.chunks[c] or self.heads[c, 0])
+    def activations(
+        self, s: Place, virtual_stages: Spans, c: Place, order: PassOrder | None
+    ) -> FloatArray:
+        """Return the bytes that forward passes leave for later ones, at their fullest."""
+        _, _, plain, kept_bytes, _ = self._held(virtual_stages, c)
+        if order is None:
+            return np.asarray(self.in_flight[s] * kept_bytes + self.deferred[s] * plain)
+        spans, rows = _as_arrays(virtual_stages, c)
+        chunks = spans.swapaxes(0, 1).reshape(1, 2, -1)
+        totals = self._held(chunks, np.tile(rows, len(spans))).reshape(5, len(spans), -1)
+        late = totals[2] * (self.point.schedule in SPLIT)
+        return order.most_held(np.array(s).reshape(-1), totals[3], late).reshape(np.shape(c))
 
     def held_by(self, virtual_stages: Spans, c: Place) -> FloatArray:
         """Bytes kept per micro-batch, and the most that lives beside them while a layer runs."""
@@ -238,9 +255,19 @@ def _held_totals(t: _HeldTables, spans: IntArray, rows: IntArray) -> FloatArray:
     return totals
 
 
+def met(point: Point, spans: IntArray) -> IntArray:
+    """Return where virtual stages meet the stages before and after theirs: their ends in the chain,
+    in a V on the way back the other way round. Shape (v, 2, ...) as of ``spans``.
+    """
+    meeting = spans.copy()
+    if point.is_v_shaped:
+        meeting[1] = spans[1, ::-1]
+    return meeting
+
+
 @compiled
 def _time_totals(
-    t: _TimeTables, positions: IntArray, spans: IntArray, rows: IntArray
+    t: _TimeTables, positions: IntArray, spans: IntArray, ends: IntArray, rows: IntArray
 ) -> FloatArray:
     """Return seconds of stages, (6, stages): per micro-batch without transfers, of it those in
     which nothing is sent, transfers, forward passes; once, and of it what may hide.
@@ -255,7 +282,7 @@ def _time_totals(
             totals[0, n] += t.time[s, -1, head] - t.time[s, -1, i]
             totals[1, n] += t.free[s, c, j] - t.free[s, c, head]
             totals[1, n] += t.free[s, -1, head] - t.free[s, -1, i]
-            totals[2, n] += t.arrive[s, i] + t.retire[s, j]
+            totals[2, n] += t.arrive[s, ends[k, 0, n]] + t.retire[s, ends[k, 1, n]]
             totals[3, n] += t.forward[j] - t.forward[i]
             totals[4, n] += t.sync[s, j] - t.sync[s, i]
             totals[5, n] += t.once[s, j] - t.once[s, i]
@@ -276,11 +303,13 @@ class StageCosts(StageMemory):
         Seconds of compute in a forward pass.
     computed : (R, L + 1)
         Seconds of compute in both passes, replayed layers included.
+    weights : (L + 1,)
+        Seconds of gradients of weights, where they are a pass of their own.
     spared : (L + 1,)
         Seconds by which other stages wait for less than the load: `deferral` times those in W.
     arrive, retire : (pp, L + 1)
         Seconds to receive activations where a virtual stage starts at ``i``, gradients where it
-        ends at ``j``.
+        ends at ``j``; on the way back of a V the other way round, see `met`.
     transfer_saved : float
         Seconds saved per second of transfers that has compute to hide behind.
     sync : (pp, L + 1) and sync_base : (pp,)
@@ -295,6 +324,7 @@ class StageCosts(StageMemory):
     free: FloatArray
     forward: FloatArray
     computed: FloatArray
+    weights: FloatArray
     spared: FloatArray
     arrive: FloatArray
     retire: FloatArray
@@ -313,25 +343,30 @@ class StageCosts(StageMemory):
         """Return `_time_totals` of stages, each of the shape of ``c``."""
         spans, rows = _as_arrays(virtual_stages, c)
         tables = _TimeTables(*(getattr(self, name) for name in _TimeTables._fields))
-        return _time_totals(tables, np.array(s).reshape(-1), spans, rows).reshape(-1, *np.shape(c))
+        positions, ends = np.array(s).reshape(-1), met(self.point, spans)
+        return _time_totals(tables, positions, spans, ends, rows).reshape(-1, *np.shape(c))
 
     def passes(
         self, s: int, virtual_stages: Sequence[tuple[int, int]], c: int
-    ) -> tuple[tuple[float, float], ...]:
-        """Seconds of a forward and a backward pass of each virtual stage.
+    ) -> tuple[tuple[float, ...], ...]:
+        """Seconds of a forward and a backward pass of each virtual stage, and of gradients of
+        weights.
 
         They add up to the stage's load. What hides of transfers is shared as they are; without
         recomputation half of communication and of waits for the host falls into either pass, and
-        all that recomputation adds into the backward one.
+        all that recomputation adds into the backward one. Gradients of weights compute only.
         """
         i, j = np.array(virtual_stages).T
+        late = self.weights[j] - self.weights[i]
         forward = self.forward[j] - self.forward[i]
         ahead = forward + (self._each(s, i, j, 0) - (self.computed[0, j] - self.computed[0, i])) / 2
-        return tuple(zip(ahead.tolist(), (self._each(s, i, j, c) - ahead).tolist(), strict=True))
+        seconds = np.stack([ahead, self._each(s, i, j, c) - ahead - late, late], axis=1)
+        return tuple(map(tuple, seconds.tolist()))
 
     def _each(self, s: int, i: IntArray, j: IntArray, c: int) -> FloatArray:
         """Seconds per micro-batch of each virtual stage of a stage."""
-        hops = self.arrive[s, i] + self.retire[s, j]
+        ends = met(self.point, np.stack([i, j], axis=1))
+        hops = self.arrive[s, ends[:, 0]] + self.retire[s, ends[:, 1]]
         head = np.minimum(j, self.heads[c, i])
         time, free = (
             array[c, j] - array[c, head] + (array[-1, head] - array[-1, i])
@@ -390,10 +425,11 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
 def _memory(problem: Problem, point: Point, table: LayerTable) -> dict[str, Any]:
     """Fields of `StageMemory`."""
     state, zero = problem.state, problem.acting_zero(point)
-    dense, experts = held(table, point.pp), table.expert_parameters
+    dense, experts = held(table, point), table.expert_parameters
     m, is_paired = point.micro_batches(problem.batch), pairs_passes(problem, point)
     ranks, expert_ranks = point.shard_ranks, point.expert_shard_ranks
     return {
+        "point": point,
         "micro_batches": m,
         "static": prefix(
             dense * sum(state_shares(zero, ranks, state))
@@ -435,6 +471,7 @@ def stage_costs(
         free=prefix(layers.free),
         forward=sums.forward,
         computed=sums.computed,
+        weights=prefix((point.schedule in SPLIT) * table.weight_s),
         spared=prefix(deferral(point, memory["micro_batches"]) * table.weight_s),
         arrive=arrive,
         retire=retire,
@@ -443,14 +480,14 @@ def stage_costs(
         sync_base=_tied(problem, point, shared, table),
         once=prefix(once),
         # W comes last where it is delayed, and leaves nothing to hide behind.
-        once_saved=0.0 if point.schedule in DELAYS else problem.overlap.data,
+        once_saved=0.0 if point.schedule in SPLIT else problem.overlap.data,
     )
 
 
-def held(table: LayerTable, pp: int) -> FloatArray:
+def held(table: LayerTable, point: Point) -> FloatArray:
     """Dense elements per layer; a tied copy is the embedding where one stage holds both."""
     elements = table.parameters.copy()
-    if pp == 1:
+    if not point.ends_apart:
         elements[-1] -= table.tied_parameters
     return elements
 
@@ -526,7 +563,7 @@ def hop_seconds(
         gather = np.where(sizes > 0, gathered, 0.0)[:, which]
     arrive[1:] = hop[1:] + gather[1:]
     retire[:-1] = hop[1:] + gather[:-1]
-    if point.interleave > 1:  # the last stage feeds the first, but at the ends of the chain
+    if point.around:  # the last stage feeds the first, but at the ends of the chain
         arrive[0, 1:] = hop[0, 1:] + gather[0, 1:]
         retire[-1, :-1] = hop[0, :-1] + gather[-1, :-1]
     return arrive, retire
@@ -560,7 +597,7 @@ BETWEEN = {"data": "replicas", "expert_data": "expert_replicas"}
 
 def buckets(point: Point, table: LayerTable) -> list[tuple[str, int, FloatArray]]:
     """Axes, the ranks of one shard group each, and elements layer by layer."""
-    dense, experts = held(table, point.pp), table.expert_parameters
+    dense, experts = held(table, point), table.expert_parameters
     if not point.experts_apart:
         return [("data", point.shard_ranks, dense + experts)]
     return [
@@ -585,7 +622,7 @@ def _once(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) 
 def _tied(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) -> FloatArray:
     """Seconds in which the ends of a pipeline synchronise their copies, shape (pp,)."""
     base = np.zeros(point.pp)
-    if point.pp > 1 and table.tied_parameters:
+    if point.ends_apart and table.tied_parameters:
         size = table.tied_parameters * shared.tied_share * problem.state.gradients
         base[[0, -1]] = 2 * shared.time("tied", "all_reduce").seconds(size)[0]
     return base
@@ -595,4 +632,4 @@ def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArr
     """Seconds of the optimizer step, layer by layer."""
     dense = update_seconds(problem, problem.acting_zero(point), point.shard_ranks)
     experts = update_seconds(problem, problem.acting_zero(point), point.expert_shard_ranks)
-    return dense * held(table, point.pp) + experts * table.expert_parameters
+    return dense * held(table, point) + experts * table.expert_parameters

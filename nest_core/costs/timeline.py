@@ -15,13 +15,14 @@ its states.
 * ``zb_h1``, ``zb_1p``, ``zb_2p``: as 1F1B, ``c (pp - 1 - s)`` passes ahead, gradients of weights
   ``c s`` micro-batches behind (Qi et al. 2023); the latter two take as long as their slowest stage
   does from its first pass on.
+* ``zbv``, ``dualpipev``: as `nest_core.costs.schedules` says.
 
 What a pass takes is the priced load of its stage, divided by three declared rules: recomputation
 belongs to the backward pass; virtual stages divide communication and kernel launches as they divide
 compute; half of communication falls into either pass.
 
-Passes of uneven virtual stages take what `price` replayed, which ends with the last of them. For
-equal stages the playback ends when `price` says. For others the closed form lets every
+Passes of uneven virtual stages, and in a V, take what `price` replayed, which ends with the last
+of them. For equal stages the playback ends when `price` says. For others the closed form lets every
 micro-batch wait for the slowest stage only, and the playback may end earlier (a stage that is
 done synchronises while others drain) or later (forward and backward passes may be slowest on
 different stages, and 1F1B lets few micro-batches in).
@@ -33,7 +34,7 @@ import numpy as np
 
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.costs.schedules import DELAYS, MOST_PASSES, PassOrder
+from nest_core.costs.schedules import MOST_PASSES, SPLIT, PassOrder
 from nest_core.costs.stages import pairs_passes
 from nest_core.documents.errors import require
 from nest_core.network import BoolArray, FloatArray, IntArray
@@ -123,7 +124,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     """
     point = report.plan.point
     m = point.micro_batches(problem.batch)
-    passes = (3 if point.schedule in DELAYS else 2) * point.pp * point.interleave * m
+    passes = (3 if point.schedule in SPLIT else 2) * point.pp * point.interleave * m
     require(
         passes <= MOST_PASSES,
         "the iteration",
@@ -151,7 +152,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
 
 def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
     plan = report.plan
-    delayed = plan.point.schedule in DELAYS
+    delayed = plan.point.schedule in SPLIT
     result = np.zeros((plan.point.pp, plan.point.interleave, 3, len(PARTS)))
     for s, stage in enumerate(report.stages):
         at = plan.stage_point(s)
@@ -178,9 +179,9 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
         result[s, :, 1, 2] = compute - forward - weight + waits * (1 - first)
         result[s, :, 2, 2] = weight
         if stage.passes:  # as they were priced; what is no computing communicates
-            pass_s, computed = np.array(stage.passes), result[s, :, :2, 1:].sum(axis=2)
-            result[s, :, :2, 0] = np.maximum(0.0, pass_s - computed)
-            result[s, :, :2, 2] += np.minimum(0.0, pass_s - computed)
+            sent = np.array(stage.passes) - result[s, :, :, 1:].sum(axis=2)
+            result[s, ..., 0] = np.maximum(0.0, sent)
+            result[s, ..., 2] += np.minimum(0.0, sent)
     return result
 
 

@@ -340,15 +340,14 @@ class PlacedBounds:
         boundary : (points,)
             Bytes that a rank sends to the next stage.
         """
-        v = columns.interleave
 
         def hops(which: int) -> tuple[float, float]:
             links_of_point = self._solver.links(self._points.point(int(columns.number[which])))
             seconds = links_of_point.forward.seconds(boundary[which])
             return float(seconds[1:].sum()), float(seconds[0])
 
-        hop_s = self._by_layout(0, columns, [v > 1, boundary], hops)
-        return np.asarray(2 * (v * hop_s[:, 0] + (v - 1) * hop_s[:, 1]))
+        hop_s = self._by_layout(0, columns, [columns.around > 0, boundary], hops)
+        return np.asarray(2 * (columns.interleave * hop_s[:, 0] + columns.around * hop_s[:, 1]))
 
     def dense(self, columns: PointTable) -> FloatArray:
         """Seconds per byte of what the ranks that share dense weights send, (points,)."""

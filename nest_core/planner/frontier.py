@@ -379,6 +379,7 @@ class Frontier:
             interleave=ones,
             stashing=np.full(count, self.space.plain == "gpipe"),
             delay=(delay := np.full(count, DELAYS.get(self.space.plain, 0))),
+            around=0 * ones,
             rounds=rounds(ones, delay),
             outer=ones == 1,
             parted=ones == 1,
@@ -657,10 +658,9 @@ class Frontier:
             columns.most,
             columns.alike,
         )
-        v = columns.interleave
         # v times along the pipeline, and between two rounds once from the last stage to the first:
         # any transfer at best, as nothing says how far those two are apart.
-        transfers = 2 * (v * forward + (v - 1) * hops.near)
+        transfers = 2 * (columns.interleave * forward + columns.around * hops.near)
         if placed is not None:
             transfers = np.maximum(transfers, placed[0])
             dense, experts, between = leaving
@@ -690,7 +690,7 @@ class Frontier:
         limits: Bounds,
         cutoff: float,
     ) -> tuple[Bounds, BoolArray]:
-        """Which points could come in under the cutoff, or fit at all; see `covers` and `evens`."""
+        """Which points could come in under the cutoff, or fit; see `covers` and `divided`."""
         m = self._micro_batches(columns.row)
         cap = self._cap(columns, m, limits, cutoff)
         fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)

@@ -1,4 +1,4 @@
-"""The best plan of an interleaved point: its layouts one by one, recomputation stage by stage."""
+"""The best plan of a point of virtual stages: its layouts one by one, recomputation by stage."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from nest_core.costs import Point
+from nest_core.costs import REPLAYED, Point
 from nest_core.costs.schedules import (
+    SPLIT,
     PassOrder,
     fullest_order,
     iteration_seconds,
@@ -26,7 +27,7 @@ Found = tuple[float, tuple[int, ...], IntArray]
 def solve_interleaved(
     point: Point, choices: Choices, layers: int, cutoff: float, layouts: str
 ) -> Found:
-    """Return the best plan of an interleaved point, if it takes at most ``cutoff`` seconds.
+    """Return the best plan of a point of virtual stages that takes at most ``cutoff`` seconds.
 
     Parameters
     ----------
@@ -34,19 +35,17 @@ def solve_interleaved(
         ``even``: of `even_patterns` only; ``uneven``: of `uneven_patterns` too.
     """
     best: Found = float("inf"), (), np.zeros(point.pp, dtype=np.int64)
-    for cuts in even_patterns(layers, point.pp, point.interleave):
-        work = _of_virtual_stages(point, choices, np.array(cuts))
-        for seconds, chosen in _even(point, work, min(best[0], cutoff)):
-            if seconds <= cutoff and seconds < best[0]:
-                best = seconds, cuts, chosen
-    if layouts == "even":
-        return best
-    order = fullest_order(
-        point, choices.costs[0].micro_batches, is_paired=choices.costs[0].is_paired
-    )
-    for cuts in uneven_patterns(layers, point.pp, point.interleave):
-        work = _of_virtual_stages(point, choices, np.array(cuts), order)
-        for seconds, chosen in _replayed(point, choices, cuts, work, min(best[0], cutoff)):
+    even = even_patterns(layers, point.pp, point.interleave)
+    uneven = uneven_patterns(layers, point.pp, point.interleave) if layouts == "uneven" else ()
+    is_paired, m = choices.costs[0].is_paired, choices.costs[0].micro_batches
+    for cuts in (*even, *uneven):
+        has_form = cuts in even and point.schedule not in REPLAYED
+        order = None if has_form else fullest_order(point, m, is_paired=is_paired)
+        work, most = _of_virtual_stages(point, choices, np.array(cuts), order), min(best[0], cutoff)
+        plans = (
+            _even(point, work, most) if has_form else _replayed(point, choices, cuts, work, most)
+        )
+        for seconds, chosen in plans:
             if seconds <= cutoff and seconds < best[0]:
                 best = seconds, cuts, chosen
     return best
@@ -110,7 +109,7 @@ def _even(point: Point, work: _VirtualStages, cutoff: float) -> Iterator[tuple[f
 def _replayed(
     point: Point, choices: Choices, cuts: tuple[int, ...], work: _VirtualStages, cutoff: float
 ) -> Iterator[tuple[float, IntArray]]:
-    """Plans of uneven virtual stages, the best among them.
+    """Plans of virtual stages that are replayed, the best among them.
 
     Every choice is tried as the slowest stage's, at whose pace all synchronise. What the others
     then do is tried in every way but those in which one has neither a shorter pass nor a shorter
@@ -120,7 +119,7 @@ def _replayed(
     least, paired = load.min(axis=1).max(), choices.costs[0].is_paired
     if m * least >= cutoff * (1 + 1e-12):
         return
-    passes = _passes(point.pp, choices, cuts)
+    passes = _passes(point, choices, cuts)
     slowest = np.argwhere(np.isfinite(load) & (load >= least))
     # Slowest stages in the order of their loads, so that the first to need m pace seconds above
     # the cutoff ends the search: all that follow need as many.
@@ -136,8 +135,9 @@ def _replayed(
         for way in product(*ways):
             chosen = np.array(way)
             seconds, once = passes[places, chosen], float(sync[places, chosen].max())
-            # A stage waits for those before it in the first round, either way.
-            first = seconds[:, 0].sum(axis=1)
+            # A stage waits for those before it in the first round, either way; what is left for
+            # gradients of weights may come after all others.
+            first = seconds[:, 0, : 1 if point.schedule in SPLIT else 2].sum(axis=1)
             low = float((m * load[places, chosen] + first.cumsum() - first).max())
             if low + once <= cutoff * (1 + 1e-12):
                 ended = max(m * pace, replayed_seconds(point, m, seconds, is_paired=paired)) + once
@@ -161,64 +161,37 @@ def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> lis
 def _of_virtual_stages(
     point: Point, choices: Choices, cuts: IntArray, order: PassOrder | None = None
 ) -> _VirtualStages:
-    """Return what virtual stages between cuts take; ``order``: in which uneven ones are run."""
-    pp, v = point.pp, point.interleave
-    costs = choices.costs[0]
-    place = np.arange(pp)
-
-    def added(prefix: FloatArray) -> FloatArray:
-        """Prefix sums (..., L + 1) as sums over each stage's virtual stages, (..., pp)."""
-        spans = prefix[..., cuts[1:]] - prefix[..., cuts[:-1]]
-        return np.asarray(spans.reshape(*spans.shape[:-1], v, pp).sum(axis=-2))
-
-    def own(sums: FloatArray) -> FloatArray:
-        """Of (pp, K, pp) the sums of each position's own virtual stages, (pp, K)."""
-        return np.asarray(sums[place, :, place])
-
-    time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))
-    starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
-    kept_bytes, peak = choices.memory("kept"), choices.memory("peak")
-    total, per_stage = added(kept_bytes).T, kept_bytes[:, ends.T] - kept_bytes[:, starts.T]
-    high = np.maximum.reduceat(peak, cuts[:-1], axis=1).reshape(-1, v, pp).max(axis=1).T
-    spans = list(pairwise(cuts.tolist()))
-    for k, c in enumerate(choices.recompute.tolist()):
-        if costs.by_method(c):
-            entry = choices.costs[choices.strategy[k]]
-            for s in range(pp):
-                time[s, k], free[s, k] = entry.totals(s, spans[s::pp], c)[:2]
-                total[s, k], high[s, k] = entry.held_by(spans[s::pp], c)
-                per_stage[k, s] = [entry.held_by((span,), c)[0] for span in spans[s::pp]]
-    arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
-    hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
-    load = time + hops - costs.transfer_saved * np.minimum(hops, free)
-    # What is sent once hides behind backward passes only: forward passes, transfers and whatever
-    # else communicates hide none of it.
-    taken = hops + (time - free) + added(choices.stacked("forward")).T[:, choices.strategy]
-    hiding = added(choices.stacked("once"))[:, place, place].T[:, choices.strategy]
-    once = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
-
-    activations = costs.in_flight[:, None] * total
-    if order is not None:
-        activations = order.most_held(per_stage).T
-    stepping = added(choices.stacked("step")).T[:, choices.strategy]
-    static = added(choices.stacked("static")).T[:, choices.strategy]
-    fits = static + np.maximum(activations + high, stepping) <= costs.limit * (1.0 + 1e-12)
+    """Return what virtual stages between cuts take; ``order``: if replayed, that of passes."""
+    placed, place = point.placed.T, np.arange(point.pp)
+    spans = np.stack([cuts[placed], cuts[placed + 1]], axis=1)
+    totals, within = [], []
+    for strategy, c in choices.every:
+        entry, rows = choices.costs[strategy], np.full(point.pp, c)
+        totals.append(entry.totals(place, spans, rows))
+        within.append(entry.used(place, spans, rows, order) <= entry.limit * (1.0 + 1e-12))
+    time, free, hops, forward, once, hiding = np.array(totals).transpose(1, 2, 0)
+    costs, fits = choices.costs[0], np.array(within).T
     for k in range(1, len(choices.group)):  # of a group the first that fits
         fits[:, k] &= ~((choices.group[:k] == choices.group[k]) & fits[:, :k]).any(axis=1)
+    load = time + hops - costs.transfer_saved * np.minimum(hops, free)
     return _VirtualStages(
         micro_batches=costs.micro_batches,
         load=np.where(fits, load, np.inf),
-        once=once.T[:, choices.strategy],
+        once=once,
         hiding=hiding,
-        taken=taken,
+        # What is sent once hides behind backward passes only: forward passes, transfers and
+        # whatever else communicates hide none of it.
+        taken=hops + (time - free) + forward,
         saved=costs.once_saved,
     )
 
 
-def _passes(pp: int, choices: Choices, cuts: tuple[int, ...]) -> FloatArray:
-    """`StageCosts.passes` of every stage and choice, shape (pp, K, v, 2)."""
-    spans = list(pairwise(cuts))
-    every = list(zip(choices.strategy.tolist(), choices.recompute.tolist(), strict=True))
+def _passes(point: Point, choices: Choices, cuts: tuple[int, ...]) -> FloatArray:
+    """`StageCosts.passes` of every stage and choice, shape (pp, K, v, 3)."""
+    spans = np.array(list(pairwise(cuts)))[point.placed].tolist()
     return np.array(
-        [[choices.costs[g].passes(s, spans[s::pp], c) for g, c in every] for s in range(pp)]
+        [
+            [choices.costs[g].passes(s, stage, c) for g, c in choices.every]
+            for s, stage in enumerate(spans)
+        ]
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import DELAYS, Point, Problem, micro_batches
+from nest_core.costs import DELAYS, LATE, REPLAYED, V_SHAPED, Point, Problem, micro_batches
 from nest_core.costs.layout import AXES, device_order, places, ranks_in_nodes, seatings_among
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
@@ -39,7 +39,9 @@ class PointTable:
     stashing : (points,)
         Whether the schedule is GPipe, which keeps all micro-batches in flight.
     delay : (points,)
-        See `DELAYS`; 0 for schedules that are not zero-bubble.
+        See `LATE`; 0 for schedules that do not delay W.
+    around : (points,)
+        See `Point.around`.
     rounds : (points,)
         What divides the fill of 1F1B at most, see `rounds`.
     outer, parted, natural : (points,)
@@ -58,6 +60,7 @@ class PointTable:
     interleave: IntArray
     stashing: BoolArray
     delay: IntArray
+    around: IntArray
     rounds: FloatArray
     outer: BoolArray
     parted: BoolArray
@@ -98,12 +101,14 @@ class Points:
         families, batches = rows.families, rows.batches
         depths, depth = np.unique(batches.pp, return_inverse=True)
         self._schedules = [
-            self._valid_schedules(pp, rounds=rounds)
+            self._valid_schedules(pp, rounds=rounds, deep=deep)
             for pp in depths.tolist()
             for rounds in (False, True)
+            for deep in (False, True)
         ]
-        divides_stages = micro_batches(self.batch, batches.dp, batches.micro_batch) % batches.pp
-        self._schedule = 2 * depth + (divides_stages == 0)  # of every batch
+        m = micro_batches(self.batch, batches.dp, batches.micro_batch)
+        # Of every batch.
+        self._schedule = 4 * depth + 2 * (m % batches.pp == 0) + (m >= 2 * batches.pp)
         # Which axes are wider than one: of every family, and of every batch.
         self._wide = (
             8 * (families.tp > 1) + 4 * (families.cp > 1),
@@ -125,7 +130,13 @@ class Points:
             _padded(
                 [
                     [
-                        (v, name == "gpipe", DELAYS.get(name, 0), self._rounds(name, v))
+                        (
+                            v,
+                            name == "gpipe",
+                            LATE.get(name, 0),
+                            0 if name in V_SHAPED else v - 1,
+                            self._rounds(name, v),
+                        )
                         for name, v in entries
                     ]
                     for entries in self._schedules
@@ -133,6 +144,7 @@ class Points:
                 interleave="i8",
                 stashing="?",
                 delay="i8",
+                around="i8",
                 rounds="f8",
             ),
             _padded(
@@ -191,10 +203,10 @@ class Points:
         return int(np.searchsorted(self.first, self.first.dtype.type(number), side="right")) - 1
 
     def _rounds(self, name: str, interleave: int) -> float:
-        """See `rounds`; stages in uneven layouts wait for what the replay alone says."""
+        """See `rounds`; replayed stages wait for what the replay alone says."""
         return (
             float("inf")
-            if interleave > 1 and self.space.layouts == "uneven"
+            if interleave > 1 and (self.space.layouts == "uneven" or name in REPLAYED)
             else float(rounds(interleave, DELAYS.get(name, 0)))
         )
 
@@ -263,14 +275,19 @@ class Points:
             zero_group=group,
         )
 
-    def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:
-        """Schedules, virtual stages; ``rounds``: ``pp`` divides a replica's micro-batches."""
+    def _valid_schedules(self, pp: int, *, rounds: bool, deep: bool) -> tuple[tuple[str, int], ...]:
+        """Schedules, virtual stages; ``rounds``: ``pp`` divides a replica's micro-batches, and
+        ``deep``: those are two for each stage.
+        """
         space = self.space
         schedules: list[tuple[str, int]] = []
         for name in dict.fromkeys(space.schedules):
             if name in PLAIN:
                 if pp > 1 or name == space.plain:
                     schedules.append((name, 1))
+            elif name in V_SHAPED:
+                if (deep or name == "zbv") and space.interleaves(self.layers, pp, 2):
+                    schedules.append((name, 2))
             elif rounds:
                 schedules += [
                     (name, v)

@@ -72,6 +72,11 @@ class Choices:
             np.array(groups, dtype=np.int64)[strategy] if groups else every,
         )
 
+    @property
+    def every(self) -> list[tuple[int, int]]:
+        """Strategy and recomputation of each."""
+        return list(zip(self.strategy.tolist(), self.recompute.tolist(), strict=True))
+
     def placed(self, name: str) -> FloatArray:
         """``time`` or ``free`` of every choice at every position, shape (pp, K, L + 1)."""
         stacked = np.stack([getattr(entry, name) for entry in self.costs])

@@ -19,9 +19,8 @@ __all__ = [
     "RelaxedPoints",
     "RelaxedTables",
     "covers",
-    "evens",
+    "divided",
     "longest",
-    "unevens",
 ]
 
 _NEAR = 1e-3  # a bound of the longest load is found to so much of it
@@ -75,7 +74,7 @@ class HopBounds(NamedTuple):
 
 RelaxedPoints = namedtuple(
     "RelaxedPoints",
-    "table pp interleave micro_batches stashing delay state_bytes stepping gathered_bytes "
+    "table pp interleave turns micro_batches stashing delay state_bytes stepping gathered_bytes "
     "fetched hops",
 )
 """Points, all of shape (points,) but for bytes per element: (2, points), dense and expert.
@@ -84,8 +83,9 @@ Attributes
 ----------
 table : index into `RelaxedTables`
 pp, interleave, micro_batches : degrees
+turns : whether virtual stages, where there are several, lie in a V
 stashing : whether all micro-batches are in flight
-delay : by how many micro-batches a stage delays W behind the one before; see `DELAYS`
+delay : by how many micro-batches a stage delays W behind the one before; see `LATE`
 state_bytes, stepping, gathered_bytes, fetched : bytes per element
     Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
     one before it.
@@ -93,11 +93,13 @@ hops : HopBounds
 """
 
 
-Layouts = namedtuple("Layouts", "first cuts")
-"""Layouts of interleaved points.
+Layouts = namedtuple("Layouts", "first is_even cuts")
+"""Layouts of points of virtual stages.
 
 Attributes
 ----------
+is_even : (layouts,)
+    Whether the form of equal virtual stages is its time.
 first : (points, 2)
     Of each point the first of its layouts, and the one after the last.
 cuts : (layouts, virtual stages + 1)
@@ -253,100 +255,41 @@ def longest(
 
 
 @compiled
-def evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> FloatArray:
-    """Return a lower bound of points with even virtual stages; infinite where none fit.
-
-    Parameters
-    ----------
-    sync : (points,)
-        Seconds that come once.
-
-    Notes
-    -----
-    Cuts as in `nest_core.planner.space.even_patterns`.
-    """
-    layers = tables.dense.shape[1] - 1
-    slack = tables.limit * (1.0 + 1e-12)
-    least = np.full(len(cases.table), np.inf)
-    for p in range(len(least)):
-        t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
-        m = cases.micro_batches[p]
-        dense, experts = tables.dense[t], tables.experts[t]
-        kept_bytes, time = tables.kept[t], tables.time[t]
-        virtual_stages = stages * v
-        for counted in range(2):
-            size = layers if counted else layers - 2
-            if size <= 0 or size % virtual_stages != 0:
-                continue
-            layers_per_stage = size // virtual_stages
-            total, most = 0.0, 0.0
-            # The last stage feeds the first, but at the ends of the chain.
-            arrive = (v - 1) * cases.hops.near[p]
-            for s in range(stages):
-                lightest = np.inf
-                after = stages - 1 - s
-                in_flight = min(m * v, 2 * after + (v - 1) * stages + 1 + tables.paired) / v
-                retire = (v - 1) * cases.hops.near[p]
-                if after > 0:
-                    retire = v * _hop(cases.hops, p, stages, s + 1)
-                transfer = arrive + retire
-                arrive = retire
-                for n in range(tables.allowed.shape[0]):
-                    c = tables.allowed[n]
-                    high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
-                    for k in range(v):
-                        virtual_stage = k * stages + s
-                        i = (
-                            virtual_stage * layers_per_stage
-                            if counted
-                            else 1 + virtual_stage * layers_per_stage
-                        )
-                        j = i + layers_per_stage
-                        if not counted:
-                            i = 0 if virtual_stage == 0 else i
-                            j = layers if virtual_stage == virtual_stages - 1 else j
-                        for layer in range(i, j):
-                            high = max(high, _runs(tables, cases, p, c, layer))
-                        elements += dense[j] - dense[i]
-                        if j == layers:
-                            elements += tables.tied[t]
-                        routed += experts[j] - experts[i]
-                        activations += kept_bytes[c, j] - kept_bytes[c, i]
-                        within += time[c, j] - time[c, i]
-                    passes = in_flight * activations + high
-                    if _used(cases, p, elements, routed, passes) <= slack:
-                        lightest = min(lightest, _load(tables, within, transfer))
-                total += lightest
-                most = max(most, lightest)
-            if total < np.inf:
-                # sum(t) / v + (m - 1/v) max(t), written with what the other stages add. Each stage
-                # takes its own lightest choice: loads of stages do not depend on one another.
-                least[p] = min(least[p], m * most + (total - most) / v + sync[p])
-    return least
+def _placed(cases: RelaxedPoints, p: int, s: int, k: int) -> int:
+    """Return the number in the chain of a stage's ``k``-th virtual stage; see `Point.placed`."""
+    stages = cases.pp[p]
+    return int((k + 1) * stages - 1 - s if k and cases.turns[p] else k * stages + s)
 
 
 @compiled
 def _fits(
     tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, at: int, p: int, s: int, c: int
 ) -> bool:
-    """Whether a stage of a layout may fit: of layers that run, the first and the last count."""
+    """Whether a stage of a layout may fit: where passes are replayed, of layers that run, those
+    count that virtual stages begin and end with.
+    """
     t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
-    ahead = 2 * (stages - 1 - s) + (v - 1) * stages + 1
-    done, rest = divmod(min(ahead, cases.micro_batches[p] * v), stages * v)
-    elements, routed, activations = 0.0, 0.0, 0.0
+    turns, m, is_even = cases.turns[p], cases.micro_batches[p], layouts.is_even[at]
+    ahead = (2 - (cases.delay[p] > 0)) * (stages - 1 - s) + (v - 1) * stages + 1
+    done, rest = divmod(min(ahead, m * v), stages * v)
+    elements, routed, activations, high = 0.0, 0.0, 0.0, 0.0
     for k in range(v):
-        i, j = layouts.cuts[at, k * stages + s], layouts.cuts[at, k * stages + s + 1]
+        part = _placed(cases, p, s, k)
+        i, j = layouts.cuts[at, part], layouts.cuts[at, part + 1]
         elements += tables.dense[t, j] - tables.dense[t, i]
+        if j == tables.dense.shape[1] - 1 and not turns:
+            elements += tables.tied[t]
         routed += tables.experts[t, j] - tables.experts[t, i]
-        forward = done * stages + min(max(rest - k * stages, 0), stages)
+        forward = float(done * stages + min(max(rest - k * stages, 0), stages))
+        if turns:  # both schedules, before the first backward pass
+            forward = float(min(m, s + 1 if k else 2 * stages - 1 - s))
+        elif is_even:
+            forward = min(m * v, ahead + tables.paired) / v
         activations += forward * (tables.kept[t, c, j] - tables.kept[t, c, i])
-    last = layouts.cuts[at, (v - 1) * stages + s + 1] - 1
-    if last == tables.dense.shape[1] - 2:
-        elements += tables.tied[t]
-    # The largest of all layers would be dearer to find; two of them can only say too little, and a
-    # stage that is let through here is priced in full later.
-    high = _runs(tables, cases, p, c, layouts.cuts[at, s])
-    high = max(high, _runs(tables, cases, p, c, last))
+        # The largest of all layers would be dearer to find; two of them can only say too little,
+        # and a stage that is let through here is priced in full later.
+        for layer in range(i, j, 1 if is_even else max(1, j - i - 1)):
+            high = max(high, _runs(tables, cases, p, c, layer))
     used = _used(cases, p, elements, routed, activations + high)
     return bool(used <= tables.limit * (1.0 + 1e-12))
 
@@ -362,12 +305,12 @@ def _lightest(
     transfer: float,
 ) -> float:
     """Seconds of a stage of a layout at least; infinite where it does not fit."""
-    t, stages = cases.table[p], cases.pp[p]
-    lightest = np.inf
+    t, lightest = cases.table[p], np.inf
     for n in range(tables.allowed.shape[0]):
         c = tables.allowed[n]
         within = 0.0
-        for part in range(s, stages * cases.interleave[p], stages):
+        for k in range(cases.interleave[p]):
+            part = _placed(cases, p, s, k)
             within += tables.time[t, c, layouts.cuts[at, part + 1]]
             within -= tables.time[t, c, layouts.cuts[at, part]]
         load = _load(tables, within, transfer)
@@ -377,30 +320,41 @@ def _lightest(
 
 
 @compiled
-def unevens(
+def divided(
     tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, sync: FloatArray, cutoff: float
 ) -> FloatArray:
-    """Return the same of points with uneven virtual stages; infinite above the cutoff too.
+    """Return a lower bound of points of virtual stages; infinite above the cutoff, or where none
+    fit.
+
+    Parameters
+    ----------
+    sync : (points,)
+        Seconds that come once.
 
     Notes
     -----
-    A stage starts when those before it have run their first virtual stages forward, and those end
-    with them backward. Before its first backward pass it holds all that it has run forward.
+    Of even layouts it is ``sum(t) / v + (m - 1 / v) max(t)``. Else a stage starts when those before
+    it have run their first virtual stages forward, and those end with them backward, where no
+    gradients of weights may come later. Before its first backward pass it holds all that it has run
+    forward.
     """
     seconds = np.full(len(cases.table), np.inf)
     for p in range(len(seconds)):
-        t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
+        t, stages, v, m = cases.table[p], cases.pp[p], cases.interleave[p], cases.micro_batches[p]
         least = np.nextafter(cutoff, np.inf)
+        # The last stage feeds the first, but at the ends of the chain.
+        around = 0.0 if cases.turns[p] else (v - 1) * cases.hops.near[p]
         for at in range(layouts.first[p, 0], layouts.first[p, 1]):
-            longest, before = 0.0, 0.0
-            arrive = (v - 1) * cases.hops.near[p]  # as in `evens`
+            total, most, longest, before, arrive = 0.0, 0.0, 0.0, 0.0, around
             for s in range(stages):
-                retire = (v - 1) * cases.hops.near[p]
+                retire = around
                 if s < stages - 1:
                     retire = v * _hop(cases.hops, p, stages, s + 1)
                 load = _lightest(tables, cases, layouts, at, p, s, arrive + retire)
                 arrive = retire
-                longest = max(longest, cases.micro_batches[p] * load + before)
+                total += load
+                most = max(most, load)
+                longest = max(longest, m * load + before)
                 if longest + sync[p] >= least:
                     break
                 first = np.inf
@@ -408,7 +362,12 @@ def unevens(
                     time = tables.time[t, tables.allowed[n], layouts.cuts[at, s + 1]]
                     time -= tables.time[t, tables.allowed[n], layouts.cuts[at, s]]
                     first = min(first, time)
-                before += first
+                last = cases.turns[p] or cases.delay[p] > 0 or layouts.is_even[at]
+                before += 0.0 if last else first
+            if layouts.is_even[at] and total < np.inf:
+                # Each stage takes its own lightest choice: loads of stages do not depend on one
+                # another.
+                longest = m * most + (total - most) / v
             if longest + sync[p] < least:
                 seconds[p] = least = longest + sync[p]
     return seconds

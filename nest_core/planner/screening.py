@@ -4,6 +4,7 @@ They stand between bounds, which know nothing of memory, and the program, which 
 real layout: stages at best-case communication, memory as it is (`nest_core.planner.relaxed`).
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import numpy as np
 from nest_core.costs import Problem, acting_zero, state_shares
 from nest_core.costs.zero import gathered, step_share
 from nest_core.network import BoolArray, FloatArray, IntArray
-from nest_core.planner.layouts import uneven_patterns
+from nest_core.planner.layouts import even_patterns, uneven_patterns
 from nest_core.planner.points import PointTable, each
 from nest_core.planner.relaxed import (
     HopBounds,
@@ -20,9 +21,8 @@ from nest_core.planner.relaxed import (
     RelaxedPoints,
     RelaxedTables,
     covers,
-    evens,
+    divided,
     longest,
-    unevens,
 )
 from nest_core.planner.space import Rows
 from nest_core.planner.transfer_bounds import hop_seconds
@@ -135,18 +135,13 @@ class Screen:
         *,
         uneven: bool,
     ) -> FloatArray:
-        """Return `evens` of interleaved points, or the least with `unevens`; 0 for others."""
+        """Return `divided` of points of virtual stages; 0 for others."""
         result = np.zeros(len(columns))
         at = np.flatnonzero(columns.interleave > 1)
         if len(at):
             cases = self._cases(entries, entry, columns, micro_batches, at)
-            tables = self._tables(entries)
-            result[at] = evens(tables, cases, sync[at])
-            if uneven:
-                layouts = _layouts(self._problem.layers, cases.pp, cases.interleave)
-                result[at] = np.minimum(
-                    result[at], unevens(tables, cases, layouts, sync[at], cutoff)
-                )
+            layouts = _layouts(self._problem.layers, cases, uneven=uneven)
+            result[at] = divided(self._tables(entries), cases, layouts, sync[at], cutoff)
         return result
 
     def _tables(self, entries: list[FamilyTable], limit: float | None = None) -> RelaxedTables:
@@ -188,6 +183,7 @@ class Screen:
             entry,
             self._rows.chosen(columns.row).pp,
             columns.interleave,
+            columns.around == 0,
             micro_batches,
             columns.stashing,
             columns.delay,
@@ -234,15 +230,21 @@ class Screen:
         )
 
 
-def _layouts(layers: int, pp: IntArray, interleave: IntArray) -> Layouts:
-    """Uneven ones of points."""
-    kinds, which = np.unique(np.stack([pp, interleave]), axis=1, return_inverse=True)
-    patterns = [uneven_patterns(layers, *kind) for kind in kinds.T.tolist()]
-    ends = np.cumsum([0, *map(len, patterns)])
-    cuts = np.zeros((int(ends[-1]), int((kinds[0] * kinds[1]).max()) + 1), dtype=np.int64)
-    for row, pattern in enumerate(pattern for group in patterns for pattern in group):
+def _layouts(layers: int, cases: RelaxedPoints, *, uneven: bool) -> Layouts:
+    """Even layouts of points, and ``uneven`` ones."""
+    keys = np.stack([cases.pp, cases.interleave, cases.turns | (cases.delay > 0)])
+    kinds, which = np.unique(keys, axis=1, return_inverse=True)
+    patterns = [
+        [(cuts, not replayed) for cuts in even_patterns(layers, pp, v)]
+        + [(cuts, False) for cuts in (uneven_patterns(layers, pp, v) if uneven else ())]
+        for pp, v, replayed in kinds.T.tolist()
+    ]
+    ends, listed = np.cumsum([0, *map(len, patterns)]), [*itertools.chain(*patterns)]
+    cuts = np.zeros((len(listed), int((kinds[0] * kinds[1]).max()) + 1), dtype=np.int64)
+    for row, (pattern, _) in enumerate(listed):
         cuts[row, : len(pattern)] = pattern
-    return Layouts(np.stack([ends[:-1], ends[1:]], axis=1)[which], cuts)
+    is_even = np.array([form for _, form in listed], dtype=np.bool_)
+    return Layouts(np.stack([ends[:-1], ends[1:]], axis=1)[which], is_even, cuts)
 
 
 def _shares(

@@ -604,7 +604,7 @@ def _why_nothing(frontier: Frontier | MixedFrontier, ended: Ended) -> tuple[floa
     problem = frontier.problem
     tensors, point = frontier.leanest()
     if point is None:
-        return 0.0, "no interleaved plan fits into memory: allow 1f1b, which holds less"
+        return 0.0, "no plan of virtual stages fits into memory: allow 1f1b, which holds less"
     needed = tensors * (1.0 + problem.fragmentation) + problem.context_bytes(point)
     needed += point.communicators * problem.communicator_bytes
     have = problem.planned_bytes

@@ -12,6 +12,8 @@ import numpy as np
 
 from nest_core.costs import (
     DELAYS,
+    REPLAYED,
+    SPLIT,
     Plan,
     Point,
     Problem,
@@ -118,7 +120,7 @@ class Solver:
         which interleaving has, for W, which zero-bubble schedules delay, and for expert traffic
         beside other passes.
         """
-        schedule = point.schedule if point.schedule in DELAYS else ""
+        schedule = point.schedule if point.schedule in SPLIT else ""
         alike = replace(point, schedule=schedule, interleave=min(point.interleave, 2))
         if self.problem.overlap.experts:
             alike = point
@@ -126,7 +128,8 @@ class Solver:
         in_flight_count = in_flight(
             point, costs_alike.micro_batches, is_paired=costs_alike.is_paired
         )
-        return replace(costs_alike, in_flight=in_flight_count, limit=self.problem.room(point))
+        limit = self.problem.room(point)
+        return replace(costs_alike, point=point, in_flight=in_flight_count, limit=limit)
 
     def _costs_alike(self, point: Point) -> StageCosts:
         shared = self.links(point)
@@ -136,7 +139,7 @@ class Solver:
 
     def links(self, point: Point) -> PlanLinks:
         """Links under a point's layout, which many points share, whatever experts they have."""
-        around = point.interleave > 1
+        around = point.around > 0
         key = point.layout, point.device_order
         if (*key, around) not in self._links:
             shared = links(self.problem, point)
@@ -192,7 +195,9 @@ class Solver:
         sync = max(sync, lower_sync_bound(costs, bounding, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
         v = float(point.interleave)
-        if v > 1 and self.layouts == "uneven":  # stages wait for what the replay alone says
+        if v > 1 and (
+            self.layouts == "uneven" or point.schedule in REPLAYED
+        ):  # stages wait for what the replay alone says
             v = np.inf
         lower_bound = total / v + (m - 1.0 / v) * bottleneck + sync
         if point.schedule in DELAYS:

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.costs import NO_OFFLOAD, Offload, Plan, Problem, acting_zero, micro_batches
+from nest_core.costs import (
+    NO_OFFLOAD,
+    REPLAYED,
+    Offload,
+    Plan,
+    Problem,
+    acting_zero,
+    micro_batches,
+)
 from nest_core.costs.checks import check_offload
 from nest_core.costs.layout import AXES, seatings
 from nest_core.costs.plan import Whole
@@ -51,8 +59,8 @@ class SearchSpace:
     Parameters
     ----------
     tp, dp, pp, micro_batch, zero, cp, ep, interleave : tuple of int
-        ``interleave`` counts virtual stages per stage under the interleaved schedule; others have
-        one.
+        ``interleave`` counts virtual stages per stage under interleaved schedules; V-shaped ones
+        have two, others one.
     sp : tuple of bool
     etp : tuple of int
         Expert tensor degrees, see `expert_tensor`; empty: ``tp`` everywhere.
@@ -110,6 +118,13 @@ class SearchSpace:
             self.layouts,
             'set search.stage_strategies = "uniform", or search.layouts = "even"',
         )
+        require(
+            not self.mixed or not set(REPLAYED) & set(self.schedules),
+            "search.schedule",
+            "must hold none of interleaved_zb, zbv and dualpipev where stages are mixed",
+            list(self.schedules),
+            'set search.stage_strategies = "uniform", or leave them out',
+        )
         for order in self.orders:
             require(
                 sorted(order) == sorted(AXES) and order[0] == "tp",
@@ -163,7 +178,7 @@ class SearchSpace:
             and point.order in self.orders
             and point.device_order in self.device_orders
             and point.schedule in self.schedules
-            and point.interleave in (1, *self.interleave)
+            and (point.is_v_shaped or point.interleave in (1, *self.interleave))
             and set(plan.recompute) <= set(self.recompute)
             and plan.offload in self.offload
         )
@@ -530,7 +545,7 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
             _schedulable(problem, space, dp, pp, micro),
             "search.schedule",
             "must leave one: interleaving needs pp above 1 that divides the micro-batches of a "
-            "replica, and virtual stages of equally many layers",
+            "replica, dualpipev two for each stage, and all virtual stages of equally many layers",
             list(space.schedules),
             'allow 1f1b, another pp, interleave or micro-batch, or set search.layouts = "uneven"',
         ),
@@ -568,13 +583,23 @@ def _families(space: SearchSpace) -> Families:
 
 def _schedulable(
     problem: Problem, space: SearchSpace, dp: IntArray, pp: IntArray, micro: IntArray
-) -> IntArray:
+) -> BoolArray:
     """Whether a row has any schedule."""
     if space.plain:
         return np.ones(len(pp), dtype=bool)
-    depths = [
-        depth
-        for depth in np.unique(pp).tolist()
-        if any(space.interleaves(problem.layers, depth, v) for v in space.interleave)
-    ]
-    return np.asarray((micro_batches(problem.batch, dp, micro) % pp == 0) & np.isin(pp, depths))
+    m = micro_batches(problem.batch, dp, micro)
+    schedulable = np.zeros(len(pp), dtype=np.bool_)
+    for name, fills, several in (
+        ("interleaved", m % pp == 0, space.interleave),
+        ("interleaved_zb", m % pp == 0, space.interleave),
+        ("zbv", m > 0, (2,)),
+        ("dualpipev", m >= 2 * pp, (2,)),
+    ):
+        depths = [
+            depth
+            for depth in np.unique(pp).tolist()
+            if name in space.schedules
+            if any(space.interleaves(problem.layers, depth, v) for v in several)
+        ]
+        schedulable |= fills & np.isin(pp, depths)
+    return schedulable

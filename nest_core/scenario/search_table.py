@@ -7,7 +7,7 @@ kept. Where none is left, the error names some that are valid.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from nest_core.costs import USUAL_SCHEDULES
+from nest_core.costs import REPLAYED, USUAL_SCHEDULES
 from nest_core.documents.errors import require
 from nest_core.documents.schema import Range, SearchTable, WorkloadTable
 from nest_core.fabric import Fabric
@@ -152,9 +152,10 @@ def _expert_tensor(
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
     """Those listed that go with the virtual stages: one without, several with interleaving."""
     listed = _listed(value, USUAL_SCHEDULES)
-    schedules = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
+    free = ("interleaved", *REPLAYED)
+    schedules = tuple(name for name in listed if name in free or 1 in virtual_stages)
     require(
-        schedules and (schedules != ("interleaved",) or max(virtual_stages) != 1),
+        any(max(virtual_stages) > 1 or not name.startswith("interleaved") for name in schedules),
         "search.schedule",
         f"must go with interleave = {list(virtual_stages)[:6]}",
         list(listed),

@@ -6,14 +6,18 @@ backward pass for the one after it, and every stage for its own passes in the sc
 
 from __future__ import annotations
 
+import csv
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report, StateBytes, price, schedules
-from nest_core.costs.schedules import in_flight, paired
+from nest_core.costs.schedules import PassOrder, in_flight, paired
+from nest_core.documents.errors import InputError
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 
@@ -280,7 +284,7 @@ def test_uneven_virtual_stages_take_and_hold_what_the_replay_does():
         report = priced("interleaved", pp, m, v, layers, cuts=cuts)
         closed = m * max(loads := [stage.micro_batch_s for stage in report.stages])
         off.append((closed + (sum(loads) - max(loads)) / v) / played - 1)
-        if report.plan.uneven:
+        if report.plan.is_replayed:
             assert report.iteration_s == pytest.approx(played, rel=1e-12)
             assert report.bubble == pytest.approx(played / (m * max(loads)) - 1, rel=1e-9)
             held = [stage.memory.activations + stage.memory.stash for stage in report.stages]
@@ -315,9 +319,9 @@ def test_equal_virtual_stages_hold_as_many_blocks_or_layers(sizes, uneven):
     """Embedding and head beside the blocks of the first and the last, or as one layer each."""
     order = ("tp", "cp", "dp", "pp")
     point = Point(1, False, 1, 2, 1, 0, order, schedule="interleaved", interleave=2)
-    assert Plan(point, (0, *accumulate(sizes)), ("none", "none")).uneven is uneven
+    assert Plan(point, (0, *accumulate(sizes)), ("none", "none")).is_replayed is uneven
     plain = Point(1, False, 1, 4, 1, 0, order)
-    assert not Plan(plain, (0, *accumulate(sizes)), ("none",) * 4).uneven
+    assert not Plan(plain, (0, *accumulate(sizes)), ("none",) * 4).is_replayed
 
 
 @pytest.mark.parametrize("head", [0.5, 1.0, 2.0])
@@ -361,3 +365,100 @@ def test_passes_that_run_beside_one_another(pp, v, m):
         assert paired(point, m)[s] == pytest.approx(pairs / (m * v))
         most = min(ahead + 1, m * v)  # what is ahead, and the pass that runs
         assert in_flight(point, m, is_paired=True)[s] == pytest.approx(most / v)
+
+
+OURS = {"InterleavedZeroBubble": "interleaved_zb", "ZBVZeroBubble": "zbv", "DualPipeV": "dualpipev"}
+
+
+def recorded() -> list[dict[str, str]]:
+    """Rows of PyTorch's own tables, those that it refuses without figures."""
+    path = Path(__file__).parents[1] / "data" / "pipeline_orders.csv"
+    lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
+    return list(csv.DictReader(lines))
+
+
+def written(order: PassOrder) -> str:
+    """All passes as the recorded checksums have them: what runs together joined, I and W as B."""
+    ranks = []
+    for s in range(len(order.way)):
+        text = ""
+        for n, way in enumerate(order.way[s].tolist()):
+            stage = order.placed[s, order.virtual_stage[s, n]]
+            name = f"{stage}.{order.micro_batch[s, n]}"
+            goes_on = bool(order.overlaps[s, n])
+            if way == 2 and text.endswith("+"):
+                text = text[:-1] + " "  # of a whole backward pass, which stands already
+                continue
+            text += f"{'B' if way == 1 and goes_on else 'FIW'[way]}{name}{'+' if goes_on else ' '}"
+        ranks.append(text.strip())
+    return "; ".join(ranks)
+
+
+def test_replayed_schedules_run_the_passes_of_pytorchs():
+    """All passes in order, what is live, how long each rank idles, when the last is done."""
+    equal = 0
+    for row in recorded():
+        schedule, pp, m = OURS[row["schedule"]], int(row["pp"]), int(row["m"])
+        case = (schedule, pp, m, 2, [{"F": 1.0, "B": 1.0, "W": 1.0}] * 2 * pp)
+        if not row["slots"] or (schedule == "interleaved_zb" and m % pp):
+            refusal = r"must divide the|must not exceed half the"
+            with pytest.raises(InputError, match=refusal):
+                priced(*case)
+            continue
+        report = priced(*case)
+        point = report.plan.point
+        order = PassOrder.of(point, m)
+        assert zlib.crc32(written(order).encode()) == int(row["order"]), row
+        assert report.iteration_s == pytest.approx(float(row["slots"]), rel=1e-12)
+        assert (2 * in_flight(point, m)).tolist() == [int(n) for n in row["live"].split()]
+        done = order.starts(np.ones((pp, 2, 3)))[:, -1] + 1.0
+        assert (done - 6 * m).tolist() == [int(n) for n in row["idle"].split()]
+        equal += 1
+    assert equal == 68
+
+
+@pytest.mark.parametrize("pp", [2, 3, 4, 8])
+def test_a_v_of_equal_passes_waits_as_its_papers_say(pp):
+    """ZB-V: for nothing but the first pass of each stage before. DualPipeV, with W a third of a
+    micro-batch: (pp - 1)(F&B + B - 3 W) in DeepSeek's table, F&B being as long as both."""
+    even = [{"F": 2.0, "B": 2.0, "W": 2.0}] * 2 * pp
+    assert priced("zbv", pp, 4 * pp, 2, even).fill_s == pytest.approx(2.0 * (pp - 1))
+    assert priced("dualpipev", pp, 4 * pp, 2, even).fill_s == pytest.approx(2.0 * 2 * (pp - 1))
+    for schedule, most in (("zbv", 2 * pp), ("dualpipev", 2 * pp + 1)):
+        for stage in priced(schedule, pp, 4 * pp, 2, even).stages:
+            assert stage.memory.activations + stage.memory.stash == pytest.approx(most)
+
+
+def test_a_whole_backward_pass_leaves_nothing_to_gradients_of_weights():
+    """Recomputed, DualPipeV's first stages hold a quarter; what waits for W in the end is whole."""
+    for schedule in ("zbv", "dualpipev"):
+        stages = priced(schedule, 3, 12, 2, [_SPLIT[0]] * 6, "full").stages
+        held = [stage.memory.activations + stage.memory.stash for stage in stages]
+        waiting = [max(waited(row)) for row in by_hand(schedule, 3, 12)]
+        assert held == pytest.approx(waiting)
+
+
+def by_hand(schedule: str, pp: int, m: int) -> list[str]:
+    """Ways of a stage's passes one after another; B for a backward pass with its W."""
+    order = PassOrder.of(Point(1, False, 1, pp, 1, 0, (), schedule=schedule, interleave=2), m)
+    text = written(order).split("; ")
+    return ["".join(part[0] for part in row.replace("+", " ").split()) for row in text]
+
+
+def waited(ways: str) -> Iterator[float]:
+    """Layers that are held after each pass: a quarter until its backward pass, then all until W."""
+    now = 0.0
+    for way in ways:
+        now += {"F": 0.25, "I": 0.75, "W": -1.0, "B": -0.25}[way]
+        yield now
+
+
+def test_beyond_the_passes_that_are_replayed_a_v_goes_on_as_before(monkeypatch):
+    dice = np.random.default_rng(37)
+    for schedule in OURS.values():
+        pp, m = 3, 60 + (0 if schedule == "interleaved_zb" else 1)
+        layers = [dict(zip("FBW", row, strict=True)) for row in dice.uniform(1, 2, (2 * pp, 3))]
+        whole = priced(schedule, pp, m, 2, layers).iteration_s
+        with monkeypatch.context() as few:
+            few.setattr(schedules, "MOST_PASSES", 4 * pp**2 * 8)
+            assert priced(schedule, pp, m, 2, layers).iteration_s == pytest.approx(whole, rel=1e-9)

@@ -38,6 +38,7 @@ CASES = {
     "whole tensors between stages": (DENSE, "dp=4,tp=4,pp=4,zero=0"),
     "context": (DENSE, "dp=4,cp=4,tp=2,pp=2,zero=1,recompute=selective"),
     "interleaved": (DENSE, "dp=4,tp=4,pp=4,interleave=2,micro_batch=2"),
+    "in a V": (DENSE, "dp=4,tp=4,pp=4,schedule=zbv,micro_batch=2"),
     "stages side by side": (DENSE, "dp=8,tp=2,pp=4,cuts=0-4-10-20-34,order=tp-cp-pp-dp"),
     "idle devices": (DENSE, "dp=2,tp=4,pp=4"),
     "experts": (EXPERTS, "dp=16,tp=2,pp=2,ep=8,zero=1"),
@@ -271,14 +272,16 @@ def oracle(scenario, problem, report):
                             collective(name, name, s, float(size * elements[layer]), times)
             for end, before in ((i, True), (j, False)):
                 size = table.boundary_bytes[end]
-                if not size:
+                beyond = [r for r in stages for span in plan.virtual_stages(r) if end in span]
+                beyond.remove(s)
+                if not size or beyond == [s]:  # which hands over to itself
                     continue
                 alike = point.tp > 1 and not point.sp
                 if alike:
                     collective("transfers", "tp", s, float(size), m)
                 if before:
                     for d, c, t in product(dps, cps, tps):
-                        one = device((s - 1) % point.pp, d, c, t)
+                        one = device(beyond[0], d, c, t)
                         other = device(s, d, c, t)
                         sent = size / (point.tp if alike else 1)
                         add("transfers", walk.loads([(one, other, sent), (other, one, sent)]), m)

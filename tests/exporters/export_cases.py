@@ -80,8 +80,13 @@ def drawn_plans(draw: st.DrawFn, asked: ScenarioValues, devices: int = 64) -> Pl
     etp = draw(st.sampled_from([n for n in rooms if tp % n == 0])) if apart else tp
     wide = [n for n in rooms if tp * dp * cp % (n * etp) == 0 and model.experts % n == 0]
     ep = draw(st.sampled_from(wide)) if model.experts > 1 else 1
-    schedule = draw(st.sampled_from(["1f1b", "gpipe", "interleaved"] if pp > 1 else ["1f1b"]))
-    v = draw(st.integers(2, 3)) if schedule == "interleaved" else 1
+    schedule = draw(
+        st.sampled_from(
+            ["1f1b", "gpipe", "interleaved", "interleaved_zb", "zbv"] if pp > 1 else ["1f1b"]
+        )
+    )
+    v = draw(st.integers(2, 3)) if schedule.startswith("interleaved") else 1
+    v = 2 if schedule == "zbv" else v
     inner = draw(
         st.sets(st.integers(1, layers - 1), min_size=pp * v - 1, max_size=pp * v - 1)
         | st.just(None)

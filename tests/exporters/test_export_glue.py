@@ -103,8 +103,13 @@ def torchtitan_refuses(config: Recorder, ranks: int) -> str:
     schedule = found.pipeline_parallel_schedule
     if rest or (schedule == "1F1B" and m < pp):
         return "micro-batches"
-    if schedule == "Interleaved1F1B" and m % max(1, m // pp):
+    if schedule in ("Interleaved1F1B", "InterleavedZeroBubble") and m % max(1, m // pp):
         return "rounds"
+    stages = len(found.module_fqns_per_model_part)
+    if schedule in ("ZBVZeroBubble", "DualPipeV") and stages != 2 * pp:
+        return "stages in a V"
+    if schedule == "DualPipeV" and m < stages:
+        return "micro-batches in a V"
     return ""
 
 
@@ -112,20 +117,24 @@ def torchtitan_refuses(config: Recorder, ranks: int) -> str:
 def test_torchtitan_takes_every_plan_that_is_exported(model: str) -> None:
     """0.3.0 refused every plan with a pipeline, and DeepSeek-V3's with expert parallelism."""
     asked = scenario(model, "h100-spine-leaf-64", "workload.global_batch_sequences=64")
-    exports = 0
-    for pp, tp, cp, ep, v, micro in product((1, 4, 8), (1, 2), (1, 2), (1, 8), (1, 2), (1, 2)):
+    exports = set()
+    schedules = ("1f1b", "interleaved", "interleaved_zb", "zbv", "dualpipev")
+    for pp, tp, cp, ep, schedule, micro in product(
+        (1, 4, 8), (1, 2), (1, 2), (1, 8), schedules, (1, 2)
+    ):
+        v = 1 if schedule == "1f1b" else 2
         if (v > 1 and pp == 1) or (asked.model.experts > 1) != (ep > 1):
             continue
         fields = {"pp": pp, "tp": tp, "cp": cp, "ep": ep, "dp": 64 // (pp * tp * cp), "zero": 3}
-        fields |= {"sp": tp > 1, "etp": 1} | ({"interleave": v} if v > 1 else {})
+        fields |= {"sp": tp > 1, "etp": 1, "schedule": schedule, "interleave": v}
         try:
             files = exported("torchtitan", asked, micro_batch=micro, **fields).files
         except InputError:  # no plan of this scenario, or none for torchtitan
             continue
         with pytest.MonkeyPatch.context() as patch:
             assert torchtitan_refuses(titan_config(dict(files), patch), 64) == "", fields
-        exports += 1
-    assert exports > 4
+        exports.add(schedule)
+    assert exports == set(schedules)
 
 
 @settings(max_examples=120, derandomize=True, database=None, deadline=None)
@@ -168,6 +177,8 @@ def test_torchtitan_gets_the_plan(data: st.DataObject) -> None:
         sizes = [len(part) - ("norm" in part) for part in parts]
         assert sizes == [b - a for a, b in pairwise(chosen.cuts)]
         named = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+        named |= {"interleaved_zb": "InterleavedZeroBubble", "zbv": "ZBVZeroBubble"}
+        named |= {"dualpipev": "DualPipeV"}
         assert found.pipeline_parallel_schedule == named[point.schedule]
         assert steps == 1
     else:

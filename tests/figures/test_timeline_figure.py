@@ -163,6 +163,9 @@ def equal(schedule, pp, m, v):
         ("zb_h1", 4, 3, 1),
         ("zb_1p", 4, 9, 1),
         ("zb_2p", 4, 9, 1),
+        ("interleaved_zb", 4, 8, 2),
+        ("zbv", 4, 9, 2),
+        ("dualpipev", 4, 9, 2),
     ],
 )
 def test_equal_stages_end_when_the_closed_form_says(schedule, pp, m, v):

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import combinations, groupby, pairwise, product
 from typing import Any, NamedTuple
 
-from oracle_layouts import Passes, last_pass, layouts, most_held
+from oracle_layouts import SPLIT, V_SHAPED, Passes, chain, last_pass, layouts, most_held, turns
 from oracle_traffic import Choice, LinkMap, Traffic, seconds
 
 CHOICES = ("none", "selective", "full")
@@ -185,9 +185,13 @@ class Strategy:
         parameters[-1] -= self.table.tied_parameters
         return parameters
 
-    def parameters(self, pp: int) -> list[float]:
-        """Dense parameters layer by layer."""
-        return self.untied if pp == 1 else self.rows["parameters"]
+    def parameters(self, choice: Choice) -> list[float]:
+        """Dense parameters layer by layer; in a V, too, one stage has both ends."""
+        return (
+            self.untied
+            if choice.pp == 1 or choice.schedule in V_SHAPED
+            else (self.rows["parameters"])
+        )
 
 
 class Pricer:
@@ -204,7 +208,7 @@ class Pricer:
         self.problem, self.choice = problem, choice
         self.activations_away, self.optimizer_away = offload
         self.traffic, self.strategy = traffic, strategy
-        self.dense = strategy.parameters(choice.pp)
+        self.dense = strategy.parameters(choice)
         self.experts = strategy.rows["expert_parameters"]
         # Ranks among which weights are sharded once; as many more hold a copy of all that.
         owners = choice.dp * choice.cp * choice.tp // (choice.ep * choice.expert_tensor)
@@ -298,8 +302,8 @@ class Pricer:
     def _beside(self) -> bool:
         """Whether forward passes run beside another micro-batch's backward passes."""
         alone = self.choice.pp == 1 and self.choice.schedule != "gpipe"
-        turns = alone or self.choice.schedule == "interleaved"
-        return self.problem.overlap.experts and turns
+        some = alone or self.choice.schedule in ("interleaved", "dualpipev")
+        return self.problem.overlap.experts and some
 
     def _first_alone(self, position: int) -> int:
         """Passes forward before the first that has a backward pass beside it."""
@@ -325,7 +329,21 @@ class Pricer:
         """Share: as within layers, or, for passes with others beside them, as gradients do."""
         overlap, passes = self.problem.overlap, self.micro_batches * self.choice.interleave
         others = max(0, passes - self._first_alone(position)) / passes
+        if self.choice.schedule in V_SHAPED:
+            together = [[way for way, _, _ in group] for group in self._turns(position)]
+            others = sum("F" in ways and "B" in ways for ways in together) / passes
         return overlap.tp + others * max(0.0, overlap.dp - overlap.tp)
+
+    def _turns(self, position: int) -> Any:
+        choice = self.choice
+        return turns(
+            choice.schedule,
+            choice.pp,
+            position,
+            self.micro_batches,
+            choice.interleave,
+            beside=False,
+        )
 
     def _data(self, position: int, layer: int, sizes: Sequence[float]) -> float:
         kind = "reduce_scatter" if self.zero else "all_reduce"
@@ -383,15 +401,20 @@ class Pricer:
             self.layers[key] = left + sent + wait + copying, left + wait
         return self.layers[key]
 
-    def _hops(self, position: int, virtual_stages: VirtualStages) -> float:
-        """A virtual stage waits for activations unless it is first, for gradients unless last."""
+    def _hops(self, position: int, virtual_stages: VirtualStages, back: int = -1) -> float:
+        """A virtual stage waits for activations unless it is first, for gradients unless last.
+
+        ``back``: of the virtual stages the one that lies on a V's way back.
+        """
         edges, pp = self.strategy.rows["boundary_bytes"], self.choice.pp
-        chain = len(edges) - 1
+        layers = len(edges) - 1
         copies = 1 if self.choice.sp else self.choice.tp  # each sends a part of what all hold
         total = 0.0
-        for first, end in virtual_stages:
-            for boundary, link in ((first, position), (end, (position + 1) % pp)):
-                if 0 < boundary < chain:
+        for number, (first, end) in enumerate(virtual_stages):
+            before, after = (end, first) if number == back else (first, end)
+            for boundary, link in ((before, position), (after, (position + 1) % pp)):
+                turn = self.choice.schedule in V_SHAPED and link == 0 and boundary == after
+                if 0 < boundary < layers and not (turn and position == pp - 1):
                     total += seconds(self.traffic.links[link], edges[boundary] / copies)
                     if copies > 1 and edges[boundary] > 0:
                         gather = self.traffic.time("tp", "reduce_scatter")[position]
@@ -402,10 +425,15 @@ class Pricer:
         """Seconds of a micro-batch, and how many of them all its traffic leaves."""
         layers = [self._layer(position, layer, row) for layer, row in self._ways(virtual_stages, c)]
         works, left = (math.fsum(column) for column in zip(*layers, strict=True))
-        hops, overlap = self._hops(position, virtual_stages), self.problem.overlap
+        hops = self._hops(position, virtual_stages, self._back)
+        overlap = self.problem.overlap
         hidden = overlap.pp * min(hops, left)
         lost = overlap.slowdown * hidden
         return works + hops - hidden + lost, left - hidden + lost
+
+    @property
+    def _back(self) -> int:
+        return 1 if self.choice.schedule in V_SHAPED else -1
 
     def _each(self, position: int, virtual_stages: VirtualStages, c: int) -> Passes:
         """Every virtual stage's passes.
@@ -424,14 +452,19 @@ class Pricer:
                 rows["replay_s"][0][first:end]
             )
             forward = math.fsum(rows["forward_s"][first:end]) + (plain - bare) / 2
-            found.append((forward, both - forward))
+            late = math.fsum(rows["weight_s"][first:end])
+            late *= self.choice.schedule in SPLIT
+            found.append((forward, both - forward - late, late))
         return found
 
     def _shared(self, position: int, virtual_stages: VirtualStages, c: int) -> list[float]:
         """Seconds of a micro-batch; what hides of transfers is shared as they are."""
         ways = [self._ways((span,), c) for span in virtual_stages]
         inside = [[self._layer(position, layer, row) for layer, row in span] for span in ways]
-        hops = [self._hops(position, (span,)) for span in virtual_stages]
+        hops = [
+            self._hops(position, (span,), 0 if number == self._back else -1)
+            for number, span in enumerate(virtual_stages)
+        ]
         left = math.fsum(one for layers in inside for _, one in layers)
         overlap, sent = self.problem.overlap, math.fsum(hops)
         saved = overlap.pp * (1 - overlap.slowdown) * min(sent, left)
@@ -458,9 +491,11 @@ class Pricer:
             left -= self.strategy.rows["forward_s"][layer]
         total += sent
         tied = self.strategy.table.tied_parameters
-        if choice.pp > 1 and tied > 0 and position in (0, choice.pp - 1):
+        apart = choice.pp > 1 and choice.schedule not in V_SHAPED
+        if apart and tied > 0 and position in (0, choice.pp - 1):
             total += 2 * seconds(self.traffic.tied, tied * state.gradients)
-        hides = 0.0 if choice.schedule in ROUNDS else overlap.dp * (1 - overlap.slowdown)
+        split = choice.schedule in (*ROUNDS, *SPLIT)
+        hides = 0.0 if split else overlap.dp * (1 - overlap.slowdown)
         return Once(total, sent, hides, works - left)
 
     def _in_flight(self, position: int) -> float:
@@ -509,8 +544,15 @@ class Pricer:
         held = self._in_flight(position) * kept
         if uneven:
             each = [self._activations((span,), c, peaks)[0] for span in virtual_stages]
+            plain = [math.fsum(rows["kept_bytes"][0][first:end]) for first, end in virtual_stages]
             held = most_held(
-                self.choice.pp, position, self.micro_batches, each, beside=self._beside
+                self.choice.schedule,
+                self.choice.pp,
+                position,
+                self.micro_batches,
+                each,
+                plain,
+                beside=self._beside,
             )
         passes = held + high
         passes += self._late(position) * again
@@ -574,7 +616,13 @@ class Oracle:
 
     def traffic(self, choice: Choice) -> Traffic:
         """What communication costs the stages of a point."""
-        key = choice._replace(sp=False, micro_batch=1, zero=0, zero_group=0, schedule="")
+        key = choice._replace(
+            sp=False,
+            micro_batch=1,
+            zero=0,
+            zero_group=0,
+            schedule=choice.schedule if choice.interleave > 1 else "",
+        )
         if key not in self._traffic:
             problem = self.problem
             self._traffic[key] = Traffic(self.link_map, choice, problem.software, problem.dispatch)
@@ -631,14 +679,22 @@ class Oracle:
     def _schedules_of(self, pp: int, micro_batches: int) -> Iterator[tuple[str, int]]:
         """Schedules and virtual stages per stage; without a pipeline 1F1B and GPipe are one."""
         space = self.space
-        plain = [name for name in space.schedules if name != "interleaved"]
+        plain = [name for name in space.schedules if name not in ("interleaved", *SPLIT)]
         alone = next((name for name in LEANEST if name in plain), "")
         for schedule in space.schedules:
             if schedule in plain:
                 if pp > 1 or schedule == alone:
                     yield schedule, 1
-            elif pp > 1 and micro_batches % pp == 0:
-                for v in space.interleave:
+            elif (
+                pp > 1
+                and {
+                    "interleaved": micro_batches % pp == 0,
+                    "interleaved_zb": micro_batches % pp == 0,
+                    "zbv": True,
+                    "dualpipev": micro_batches >= 2 * pp,
+                }[schedule]
+            ):
+                for v in (2,) if schedule in V_SHAPED else space.interleave:
                     uneven = space.layouts == "uneven" and pp * v <= self.layers
                     if v > 1 and (uneven or any(evenly(self.layers, pp * v))):
                         yield schedule, v
@@ -719,7 +775,7 @@ class Oracle:
 
     def cuts(self, choice: Choice) -> Iterator[tuple[int, ...]]:
         """All cuts of the chain, but into the layouts that are open where stages have several."""
-        if choice.schedule == "interleaved":
+        if choice.interleave > 1:
             parts = choice.pp * choice.interleave
             even = list(evenly(self.layers, parts))
             yield from even
@@ -752,7 +808,7 @@ class Oracle:
         stages = []
         for position, name in enumerate(recompute):
             own = choice._replace(**picks[position]._asdict()) if picks else choice
-            spans = tuple(virtual_stages[position :: choice.pp])
+            spans = self.spans(choice, virtual_stages, position)
             stages.append(
                 self.pricer(own).stage(position, spans, self.row(name), self.uneven(choice, cuts))
             )
@@ -765,9 +821,17 @@ class Oracle:
         weights, passes = [one.weights for one in stages], [one.passes for one in stages]
         return Priced(self.seconds(choice, loads, once, weights, passes), found)
 
+    def spans(
+        self, choice: Choice, virtual_stages: Sequence[tuple[int, int]], position: int
+    ) -> VirtualStages:
+        """Virtual stages of a stage."""
+        places = chain(choice.schedule, choice.pp, position, choice.interleave)
+        return tuple(virtual_stages[place] for place in places)
+
     def uneven(self, choice: Choice, cuts: Sequence[int]) -> bool:
-        """Whether a plan has virtual stages that are not equal."""
-        return choice.interleave > 1 and tuple(cuts) not in evenly(self.layers, len(cuts) - 1)
+        """Whether a plan's passes are replayed: in a V, or of virtual stages that are not equal."""
+        even = tuple(cuts) in evenly(self.layers, len(cuts) - 1)
+        return choice.schedule in SPLIT or (choice.interleave > 1 and not even)
 
     def seconds(
         self,
@@ -783,7 +847,8 @@ class Oracle:
         """
         m = math.ceil(self.problem.batch / (choice.dp * choice.micro_batch))
         if any(passes):
-            return last_pass(m, passes, beside=self.problem.overlap.experts) + max(once)
+            beside = self.problem.overlap.experts
+            return last_pass(choice.schedule, m, passes, beside=beside) + max(once)
         others = choice.pp - 1
         if choice.schedule in ROUNDS and others:
             late = min(m - 1, ROUNDS[choice.schedule] * others) / others
@@ -821,7 +886,7 @@ class Oracle:
             virtual_stages = list(pairwise(cuts))
             rows = []
             for position in range(choice.pp):
-                key = position, tuple(virtual_stages[position :: choice.pp]), uneven
+                key = position, self.spans(choice, virtual_stages, position), uneven
                 if key not in fitting:
                     fitting[key] = self._options(choice, *key, limit)
                 rows.append(fitting[key])

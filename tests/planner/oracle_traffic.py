@@ -509,7 +509,8 @@ class Traffic:
         """Receiving stage, sender and receiver of every pipeline transfer."""
         if self.choice.pp == 1:
             return []
-        into = self.stages if self.choice.interleave > 1 else self.stages[1:]
+        around = self.choice.schedule in ("interleaved", "interleaved_zb")
+        into = self.stages if around else self.stages[1:]
         return [
             (s, self.rank_mapping[(s - 1) % self.choice.pp, d, c, t], self.rank_mapping[s, d, c, t])
             for s in into

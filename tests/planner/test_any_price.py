@@ -157,7 +157,7 @@ def test_arrays_over_stages_are_the_price_to_the_bit(reports):
     schedules, axes, by_problem = Counter(), Counter(), {}
     for instance, report in reports:
         plan = report.plan
-        if plan.strategies or plan.uneven or plan.offload != NO_OFFLOAD:
+        if plan.strategies or plan.is_replayed or plan.offload != NO_OFFLOAD:
             continue
         problem, point = instance.problem, plan.point
         axes.update(axis for axis in _AXES if getattr(point, axis) > 1)

@@ -40,7 +40,7 @@ def test_the_layouts_are_those_that_the_documented_set_has(layers, pp, v):
     for cuts in found:
         assert Plan(
             Point(1, False, 1, pp, 1, 0, (), schedule="interleaved", interleave=v), cuts, ()
-        ).uneven
+        ).is_replayed
 
 
 def test_what_people_write_by_hand_is_among_the_layouts():
@@ -77,7 +77,7 @@ def test_any_layout_is_priced_as_over_concrete_devices(seed):
     assert sum(seconds for _, seconds in report.terms) == pytest.approx(report.iteration_s)
     for stage, mine in zip(report.stages, told.stages, strict=True):
         assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
-    if report.plan.uneven:
+    if report.plan.is_replayed:
         once = max(stage.sync_s for stage in report.stages)
         played = timeline(problem, report).end_s.max()
         assert played + once == pytest.approx(report.iteration_s, rel=1e-9)
@@ -139,7 +139,7 @@ def test_uneven_layouts_win_somewhere_and_in_just_the_memory_that_they_take():
             best = search(instance.problem, space).best
         except InputError:  # no pipeline that divides the micro-batches
             continue
-        if best is not None and best.plan.uneven:
+        if best is not None and best.plan.is_replayed:
             won += 1
             fullest = max(stage.memory.total for stage in best.stages)
             problem = replace(instance.problem, memory_bytes=fullest * (1 + 1e-9))

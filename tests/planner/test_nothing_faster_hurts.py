@@ -206,7 +206,7 @@ def _priced(seeds: range, plans: int) -> None:
             before = price(instance.problem, plan)
             # Compute that a faster forward pass spares hides less of what the backward pass sends,
             # and passes of uneven layouts wait for one another one by one.
-            slack = 1e-3 if plan.uneven else 1e-12
+            slack = 1e-3 if plan.is_replayed else 1e-12
             for resource in RESOURCES:
                 after = price(resource(instance, dice), plan)
                 told = seed, resource.__name__, plan

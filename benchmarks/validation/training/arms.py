@@ -139,7 +139,7 @@ def arm_run(cells: Mapping[str, str]) -> Run:
     if EVERY_SECOND.search(cells.get("recompute", "")):
         raise Unusable("recomputes every second layer, which no plan states")
     if ZERO_BUBBLE.search(cells.get("vp_layout", "")):
-        raise Unusable("runs a zero-bubble schedule of several virtual stages, which has no price")
+        raise Unusable("runs a zero-bubble schedule of several virtual stages, which is left out")
     sizes = _sizes(cells)
     cells = _filled(cells)
     run = run_of(sizes | _settings(cells, sizes["notes"]), identity)

@@ -39,7 +39,7 @@ class Run:
         Per device and direction, inside and between nodes; 0: the accelerator's usual.
     point : Point
         Degrees, micro-batch, ZeRO stage, schedule and order of ranks; its schedule is one of
-        `SCHEDULES`, or ``zero-bubble``: one that has no price.
+        `SCHEDULES`, or ``zero-bubble``, which none of them is sure to be.
     batch : int
     precision : {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4"}
     optimizer : {"adam", "adam_bf16"}

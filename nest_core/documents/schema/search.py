@@ -41,7 +41,9 @@ class OffloadTable(SchemaTable):
     optimizer: Share | None = None
 
 
-Schedule = Literal["1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p"]
+Schedule = Literal[
+    "1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p", "interleaved_zb", "zbv", "dualpipev"
+]
 Zero = Annotated[int, Field(ge=0, le=3)]
 ZeroGroup = Literal["all"] | Count
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
@@ -129,7 +131,7 @@ class SearchTable(SchemaTable):
         ),
     ] = "none"
     schedule: Annotated[
-        Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=6)] | None,
+        Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=9)] | None,
         label("schedule", "In which order a stage works off its micro-batches."),
     ] = None
     interleave: Annotated[Degree | None, label("virtual stages per stage")] = None

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nest_core.costs import Report
+from nest_core.costs import SPLIT, Report
 from nest_core.costs.layout import device_order
-from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters import chakra
 from nest_core.interop.exporters.astra_workload import groups_of, stage_nodes, trace, workload
 from nest_core.interop.exporters.values import (
@@ -65,7 +64,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     check_plain_experts(scenario, point, _NAME)
     refuse_first(
         (
-            point.schedule in DELAYS and pipelined(point),
+            point.schedule in SPLIT and pipelined(point),
             "plan.schedule",
             f"must be 1f1b, gpipe or interleaved for {_NAME}",
             point.schedule,

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from itertools import chain, pairwise
 
 from nest_core.costs import Plan, Point, Report
-from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
@@ -36,7 +35,14 @@ __all__ = ["export_torchtitan", "flavour_of"]
 
 _NAME = "torchtitan"
 _ORDER = ("tp", "cp", "dp", "pp")
-_SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+_SCHEDULES = {
+    "1f1b": "1F1B",
+    "gpipe": "GPipe",
+    "interleaved": "Interleaved1F1B",
+    "interleaved_zb": "InterleavedZeroBubble",
+    "zbv": "ZBVZeroBubble",
+    "dualpipev": "DualPipeV",
+}
 
 
 def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
@@ -144,12 +150,12 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
     check_plain_experts(scenario, point, _NAME)
     refuse_first(
         (
-            point.schedule in DELAYS and pipelined(point),
+            point.schedule not in _SCHEDULES and pipelined(point),
             "plan.schedule",
-            f"must be 1f1b, gpipe or interleaved for {_NAME}, whose zero-bubble schedules want "
-            "two or more virtual stages per stage",
+            f"must be 1f1b, gpipe, interleaved, interleaved_zb, zbv or dualpipev for {_NAME}, "
+            "whose zero-bubble schedules want two or more virtual stages per stage",
             point.schedule,
-            "pin search.schedule to 1f1b, gpipe or interleaved",
+            "pin search.schedule to one of them",
         ),
         (
             point.schedule == "1f1b" and point.micro_batches(scenario.batch) < point.pp,

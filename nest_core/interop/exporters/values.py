@@ -124,7 +124,10 @@ _WORDS = SCHEDULES_IN_WORDS | {
     "workload.gradient_bytes": "bytes per gradient",
 }
 """What forms have no label for, or a label that is no subject of a sentence."""
-_WORD = re.compile(r"\b(?:(?:plan|search|workload)\.\w+|1f1b|gpipe|zb_\w+|True|False)\b")
+_WORD = re.compile(
+    r"\b(?:(?:plan|search|workload)\.\w+|1f1b|gpipe|interleaved_zb|zb_\w+|zbv|dualpipev"
+    r"|True|False)\b"
+)
 
 
 class ExportRefused(InputError):

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from nest_core.costs import Problem, Report, price
-from nest_core.documents.errors import InputError
+from nest_core.costs import REPLAYED, Problem, Report, price
+from nest_core.documents.errors import InputError, require
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines import alpa_e, manual, mcmc, mist, nest, phaze
 from nest_core.planner.baselines.baseline import NAMES, Baseline, Found, paper_space
@@ -50,10 +50,11 @@ def evaluate_baselines(
 
     Notes
     -----
-    No method sees our plan, another's, or the certificate. Uneven layouts are not among what they
-    choose from.
+    No method sees our plan, another's, or the certificate. Uneven layouts and `REPLAYED`
+    schedules are not among what they choose from.
     """
-    even = replace(space, layouts="even")
+    schedules = tuple(name for name in space.schedules if name not in REPLAYED)
+    even = replace(space, layouts="even", schedules=schedules)
     methods: dict[str, Callable[[SearchSpace], Found]] = {
         "nest": lambda searched: nest.find(problem, searched, time_limit_s),
         "manual": lambda searched: manual.find(problem, searched, model),
@@ -94,6 +95,13 @@ def _evaluate(
     if method is None:
         return Baseline(name, label, "", None, f"evaluated are {', '.join(NAMES)}", 0.0)
     try:
+        require(
+            space.schedules,
+            "search.schedule",
+            "must allow one that has a closed form for other methods",
+            list(REPLAYED),
+            "add 1f1b",
+        )
         answer = method(space)
     except InputError as error:  # the limits leave this method no point; others may have some
         return Baseline(name, label, "", None, str(error), clock() - began)

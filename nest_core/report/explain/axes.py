@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.costs import Plan, Point, Problem, Report
+from nest_core.costs import Plan, Point, Problem, Report, schedule_words
 from nest_core.documents.errors import InputError
 from nest_core.planner import SearchResult, SearchSpace, search
 
@@ -117,7 +117,7 @@ def choice(plan: Plan, axis: str) -> str:
     if axis == "order":
         return " ".join(name for name in plan.point.order if getattr(plan.point, name) > 1)
     if axis == "schedule" and plan.point.interleave > 1:
-        return f"interleaved, {plan.point.interleave} virtual stages"
+        return schedule_words(plan.point.schedule, plan.point.interleave)
     if axis == "zero_group":
         groups = [at.zero_group or "all" if at.zero else "none" for at in _stage_points(plan)]
         return ", ".join(map(str, dict.fromkeys(groups)))
@@ -178,9 +178,11 @@ def _stage_points(plan: Plan) -> list[Point]:
 def _without_schedule(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
     chosen = plan.point.schedule
     smaller = _dropped(space, "schedules", chosen)
+    if plan.point.is_v_shaped:
+        return smaller
     return (
         smaller + _dropped(space, "interleave", plan.point.interleave)
-        if chosen == "interleaved"
+        if plan.point.interleave > 1
         else [entry for wide in smaller for entry in _dropped(wide, "pp", 1)]
     )
 

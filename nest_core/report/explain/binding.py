@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nest_core.costs import DELAYS, LayerTable, Plan, Problem, Report, Stage, price
+from nest_core.costs import SPLIT, LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.costs.communication import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.documents.units import humanise_bytes, humanise_seconds, percent
 from nest_core.report.explain.summary import DUST
@@ -204,7 +204,7 @@ def _idle(
     twice = worth["micro-batches"]
     mean = sum(entry.micro_batch_s for entry in report.stages) / len(report.stages)
     point = report.plan.point
-    passes = m if point.schedule in DELAYS else m - 1 / point.interleave
+    passes = m if point.schedule in SPLIT else m - 1 / point.interleave
     even = report.iteration_s - passes * (pace - mean)
     return (
         Constraint(

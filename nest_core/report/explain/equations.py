@@ -107,12 +107,12 @@ def _fill(report: Report, name: str, seconds: float) -> Equation:
         )
     loads = [stage.micro_batch_s for stage in report.stages]
     v = report.plan.point.interleave
-    if report.plan.uneven:
+    if report.plan.is_replayed:
         most = len(report.stages[0].passes)
         return Equation(
             name,
             "end of the last pass − m · max t",
-            f"{humanise_seconds(seconds)}, by a replay of {most} unequal virtual stages per stage",
+            f"{humanise_seconds(seconds)}, by a replay of {most} virtual stages per stage",
             seconds,
             "Schedules",
         )

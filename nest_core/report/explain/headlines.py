@@ -162,7 +162,7 @@ def _fill(best: Report) -> str:
     """
     if best.plan.point.schedule in DELAYS:
         return "(Σ g + max(m t − g) − m · max t)"
-    if best.plan.uneven:
+    if best.plan.is_replayed:
         return "(end of the last pass − m · max t)"
     return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
 
@@ -171,7 +171,7 @@ def _bubble(batch: int, best: Report) -> Headline:
     loads = [stage.micro_batch_s for stage in best.stages]
     v, m = best.plan.point.interleave, best.plan.point.micro_batches(batch)
     fill, equal = humanise_seconds(best.fill_s), ""
-    if best.plan.point.schedule not in DELAYS and not best.plan.uneven:
+    if best.plan.point.schedule not in DELAYS and not best.plan.is_replayed:
         fill = f"({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))})"
         fill += f" / {v}" if v > 1 else ""
         equal = f", for equal stages (p − 1) / {'m' if v == 1 else '(v m)'} (Narayanan et al. 2021)"

@@ -294,7 +294,7 @@ def _values(values: tuple[int, ...]) -> str:
 
 def _schedules(space: SearchSpace) -> str:
     schedules = _counted("schedule", [SCHEDULES_IN_WORDS[name] for name in space.schedules])
-    if "interleaved" not in space.schedules:
+    if not {"interleaved", "interleaved_zb"} & set(space.schedules):
         return schedules
     several = tuple(v for v in space.interleave if v > 1)
     layouts = "even" if space.layouts == "even" else "even and uneven"
