@@ -19,7 +19,7 @@ from nest_core.interop.exporters.astra_workload import groups_of
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues, load_scenario
 
-DRAWN, MOST_DRAWS, LIMIT_S = 60, 2_000, 60.0
+DRAWN, MOST_DRAWS, LIMIT_S = 60, 6_000, 60.0
 ROOMS = (1, 2, 4, 8)
 
 
