@@ -107,10 +107,13 @@ class Debian:
         The package whose version is said.
     packages : tuple of str
         All that are unpacked, libraries among them.
+    suite : str
+        Of Debian, with its own C library among the packages; empty for that of this machine.
     """
 
     name: str
     packages: tuple[str, ...]
+    suite: str = ""
 
     def root(self) -> Path:
         """Return the folder with their files, which are fetched where they are missing.
@@ -125,12 +128,35 @@ class Debian:
                 raise Missing("there is no apt-get here")
             shutil.rmtree(home, ignore_errors=True)
             (home / "packages").mkdir(parents=True)
-            words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", *self.packages]
-            _run(words, folder=home / "packages")
+            words = ["apt-get", "-o", "APT::Sandbox::User=root", *self._lists(home)]
+            if self.suite:
+                _run([*words, "update"])
+            _run([*words, "download", *self.packages], folder=home / "packages")
             for file in sorted((home / "packages").glob("*.deb")):
                 _run(["dpkg", "-x", str(file), str(home / "root")])
             (home / "unpacked").touch()
         return home / "root"
+
+    def _lists(self, home: Path) -> list[str]:
+        """Return apt's options for lists of packages that are not this machine's."""
+        if not self.suite:
+            return []
+        for folder in ("lists/partial", "cache/archives/partial"):
+            (home / folder).mkdir(parents=True)
+        (home / "status").touch()
+        key = "/usr/share/keyrings/debian-archive-keyring.gpg"
+        targets = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Component: main"]
+        uri = _run(targets).split()[0]
+        source = f"deb [signed-by={key}] {uri} {self.suite} main\n"
+        (home / "sources.list").write_text(source)
+        options = {
+            "Dir::Etc::sourcelist": home / "sources.list",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::State::lists": home / "lists",
+            "Dir::State::status": home / "status",
+            "Dir::Cache": home / "cache",
+        }
+        return [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables with which the programs find each other."""

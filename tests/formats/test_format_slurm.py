@@ -402,3 +402,22 @@ def test_servers_of_cards_are_hosts(name):
     assert write_fabric(load_fabric(name), "slurm-tree").text == (
         "SwitchName=leaf0 Nodes=node[0000-0001]\n"
     )
+
+
+def test_islands_are_no_hosts():
+    """Nodes of four bridged pairs were written as four nodes each, numbered and not named."""
+    text = "SwitchName=leaf0 Nodes=n[1-2]\nSwitchName=leaf1 Nodes=n[3-4]\n"
+    text += "SwitchName=spine0 Switches=leaf[0-1]\n"
+    fabric = read(text, devices_per_node=8, devices_per_island=2)
+    assert write_fabric(fabric, "slurm-tree").text == text
+
+
+def test_the_last_of_several_parents_counts():
+    """Slurm notes the switch that listed a child last: c hangs on s2, and d stays on s1."""
+    text = "".join(f"SwitchName={leaf} Nodes={leaf}[1-2]\n" for leaf in "abcd")
+    text += "SwitchName=s1 Switches=a,c,d\nSwitchName=s2 Switches=b,c\n"
+    text += "SwitchName=top Switches=s1,s2\n"
+    fabric = read(text, devices_per_node=1)
+    assert isinstance(fabric, Hierarchical)
+    assert list(dict.fromkeys(fabric.group_labels(0))) == ["a", "d", "b", "c"]
+    assert nested(fabric)[1] == [0] * 4 + [1] * 4

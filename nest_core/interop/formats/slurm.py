@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents import plural, shortened
-from nest_core.fabric import MAX_DEVICES, Fabric, IntArray
+from nest_core.fabric import MAX_DEVICES, Fabric, Hierarchical, IntArray
 from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.trees import (
     Hosts,
@@ -334,13 +334,13 @@ def _host_names(fabric: Fabric, hosts: Hosts) -> list[str]:
     count = int(hosts.host_of.max()) + 1
     if given := _given_names(fabric, count):
         return given
-    width = max(4, len(str(count - 1)))
-    return [f"node{number:0{width}d}" for number in range(count)]
+    return [f"node{number:0{max(4, len(str(count - 1)))}d}" for number in range(count)]
 
 
 def _given_names(fabric: Fabric, hosts: int) -> list[str]:
     """Return what the fabric's file calls its hosts; none where Slurm could not."""
-    names = [name for name in dict.fromkeys(fabric.group_labels(0)) if _HOST.fullmatch(name)]
+    labels = fabric.group_labels(fabric.host_level if isinstance(fabric, Hierarchical) else 0)
+    names = [*filter(_HOST.fullmatch, dict.fromkeys(labels))]
     return names if len(names) == hosts else []
 
 

@@ -264,6 +264,8 @@ def _levels(
     return (
         assumed.marked(
             {"schema": 1, "name": title(source.name), "kind": "hierarchical", "level": levels}
+            # Of islands the innermost level is not the host.
+            | ({"devices_per_host": assumed.devices_per_node} if assumed.devices_per_island else {})
         ),
         (*(note for note, holds in notes.items() if holds), last),
     )
