@@ -20,10 +20,10 @@ TOOLS = (
 HEAD = """# Tools of other people
 
 What `make outside` saw on {date} ({system}, Python {python}; {minutes:.0f} minutes, {gib:.1f} GiB
-below `build/outside`). Every tool runs in a virtual environment of its own, one after another,
-without an accelerator; `benchmarks/outside` has a module for each. Drawn plans are the first 60 of
-a seeded sequence that we export; those that we refuse before are counted, and why is said in
-[Export](export.md).
+below `build/outside`). Every tool runs in a virtual environment of its own (or from Debian packages
+that are unpacked there), one after another, without an accelerator; `benchmarks/outside` has a
+module for each. Drawn plans are the first 60 of a seeded sequence that we export; those that we
+refuse before are counted, and why is said in [Export](export.md).
 
 """
 

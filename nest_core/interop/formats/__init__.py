@@ -150,7 +150,8 @@ def format_of(name: str, text: str) -> str:
         _short(name),
         "must be a fabric file of a known format",
         "something else",
-        "known are " + ", ".join(entry.label for entry in readable),
+        f"known are {', '.join(entry.label for entry in readable)}; what nvidia-smi topo and"
+        " nccl-tests print describes nodes and is for nest-studio inspect",
     )
 
 
