@@ -120,7 +120,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("slurm-tree", re.compile(r"(?im)^[ \t]*(?:SwitchName|RingName)[ \t]*=")),
     ("ibnetdiscover", re.compile(r'(?m)^(?:(?:Switch|Ca|Rt)\s+\d+\s+"|switchguid=|caguid=)')),
     ("ibnetdiscover", re.compile(r"# Topology file: generated|#\n# Topology file: generated")),
-    ("infragraph", re.compile(r"(?m)^\W*(?:devices|instances)[\"']?[ \t]*:")),
+    ("infragraph", re.compile(r"(?m)^[ \t{\"']*(?:devices|instances)[\"']?[ \t]*:")),
     ("astrasim", re.compile(r"(?m)^[ \t]*npus_count[ \t]*:")),
     ("slurm-yaml", re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:")),
     ("csv", re.compile(r'(?m)\A\s*(?:[\w"]+,)*"?(?:a|b)"?(?:,|$)')),
