@@ -126,8 +126,9 @@ class OwnStack:
             ),
             (("skipped", "why"), [[row["id"], row["reason"]] for row in fields["skipped"]]),
         )
-        printed = [table(list(head), rows) for head, rows in tables if rows]
-        return "\n\n".join([f"{errors}.", *printed])
+        return "\n\n".join(
+            [f"{errors}.", *[table(list(head), rows) for head, rows in tables if rows]]
+        )
 
 
 def calibrate(

@@ -221,8 +221,9 @@ def price(
     best = search(problem, values.space, time_limit_s=values.time_limit_s, known=pasted).best
     acting = values.hiding(given.hidden)
     problem = acting.problem(given.plan.recompute)
-    report = name_stack_for_plan(acting, price_plan(problem, given.plan))
-    return Priced(acting, problem, given, report, best)
+    return Priced(
+        acting, problem, given, name_stack_for_plan(acting, price_plan(problem, given.plan)), best
+    )
 
 
 def given_plan(

@@ -191,8 +191,9 @@ def with_server(prices: Prices, accelerator: str, devices_per_node: int) -> Pric
         return prices
     if server is None:  # its nodes are none of those that are listed
         return prices.model_copy(update={"server": []})
-    floor = prices.floor.model_copy(update={"server": server.name})
-    return prices.model_copy(update={"floor": floor})
+    return prices.model_copy(
+        update={"floor": prices.floor.model_copy(update={"server": server.name})}
+    )
 
 
 def devices_of_node(fabric: Fabric, prices: Prices) -> int:

@@ -5,9 +5,11 @@ reading it may wait forever, never end, or do something. Texts are UTF-8, at mos
 `MAX_FILE_BYTES` long.
 """
 
+import codecs
 import io
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +52,10 @@ _PACKED = (
     (b"\xfd7zXZ\0", "xz", ".xz"),
     (b"\x28\xb5\x2f\xfd", "zstd", ".zst"),
 )
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_DOCKER = re.compile(
+    rb'''^\{"log":("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"),"''', re.MULTILINE
+)
 # Opening a pipe that nobody writes to, or reads from, would wait; Windows has no such flag.
 _AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 
@@ -80,8 +86,9 @@ def log_blocks(path: Path) -> Iterator[bytes]:
         If it cannot be opened, is no regular file, packed, empty, no text, or too long.
     """
     with _opened(path) as file:
-        _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, str(path))
-        yield from _blocks_of(file)
+        start = file.peek(4096)[:4096]
+        _check_log(start, os.fstat(file.fileno()).st_size, str(path))
+        yield from _blocks_of(file, start)
 
 
 @contextmanager
@@ -106,23 +113,38 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
 def content_blocks(content: bytes, name: str) -> Iterator[bytes]:
     """Yield the lines of a log's content, as `log_blocks` has those of a file; same errors."""
     _check_log(content[:4096], len(content), name)
-    yield from _blocks_of(io.BytesIO(content))
+    yield from _blocks_of(io.BytesIO(content), content)
 
 
-def _blocks_of(file: io.BufferedIOBase) -> Iterator[bytes]:
+def _blocks_of(file: io.BufferedIOBase, start: bytes) -> Iterator[bytes]:
+    # PowerShell writes UTF-16, with its mark.
+    is_utf16 = start.startswith(_UTF16) and b"\0" in start
+    read = (codecs.EncodedFile(file, "utf-8", "utf-16", "replace") if is_utf16 else file).read
     rest = b""
-    while block := file.read(_BLOCK_BYTES):
+    while block := read(_BLOCK_BYTES):
         lines, end, rest = (rest + block.replace(b"\r", b"\n")).rpartition(b"\n")
         if not end and len(rest) >= _BLOCK_BYTES:  # no end of a line is in sight
             lines, rest = rest, b""
-        yield lines
+        # What Docker keeps of a container: its lines, each a text of JSON.
+        texts = _DOCKER.findall(lines) if lines.startswith(b'{"log":') else ()
+        yield (
+            b"".join(
+                str(json.loads(text)).replace("\r", "\n").encode("utf-8", "replace")
+                for text in texts
+            )
+            or lines
+        )
 
 
 def _check_log(start: bytes, size: int, name: str) -> None:
     _check_packed(start, name)
     require(start, name, "must hold a log", "empty", "name the file that the job wrote")
     require(
-        b"\0" not in start, name, "must be text", "binary", "name the file that the job printed to"
+        b"\0" not in start or start.startswith(_UTF16),
+        name,
+        "must be text",
+        "binary",
+        "name the file that the job printed to",
     )
     require(
         size <= MAX_LOG_BYTES,

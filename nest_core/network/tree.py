@@ -172,8 +172,7 @@ class TreeLinkMap(LinkMap):
     def flow_outside_Bps(self) -> float:
         """The widest link by which a flow leaves its node."""
         first = np.unique(np.maximum(self.leaves_by[1:], 1)).tolist()
-        rates = (float(self.tiers[tier].link_Bps.max()) for tier in first)
-        return max(rates, default=float("inf"))
+        return max((float(self.tiers[tier].link_Bps.max()) for tier in first), default=float("inf"))
 
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""

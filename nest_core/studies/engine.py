@@ -275,8 +275,11 @@ def run(
                 if task.tries < TRIES:
                     suspects.append(task)
                     continue
-                reason = f"its worker ended {TRIES} times ({type(error).__name__})"
-                keep(task, [StudyRow("failed", reason)] * len(task.points))
+                keep(
+                    task,
+                    [StudyRow("failed", f"its worker ended {TRIES} times ({type(error).__name__})")]
+                    * len(task.points),
+                )
         for future, task in flying.items():
             if not future.cancel() and future.exception() is None:  # waits: it was told to end
                 keep(task, future.result())

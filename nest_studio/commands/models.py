@@ -55,8 +55,11 @@ def trace(
     from nest_core.workload.report import read_strategy, report_model
 
     preset = load_model(model, Path())
-    rank = read_strategy(strategy, sequence=preset.positions or 4096)
-    return emit(report_model(preset, rank), as_json, _trace_text)
+    return emit(
+        report_model(preset, read_strategy(strategy, sequence=preset.positions or 4096)),
+        as_json,
+        _trace_text,
+    )
 
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:

@@ -205,8 +205,12 @@ def time_axis(lowest: float, highest: float) -> Trace:
     """Return a logarithmic axis of seconds with a tick per decade."""
     first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
     ticks = [10.0**power for power in range(first, last + 1)]
-    texts = [without_noughts(humanise_seconds(tick)) for tick in ticks]
-    return value_axis("time", type="log", tickvals=ticks, ticktext=texts)
+    return value_axis(
+        "time",
+        type="log",
+        tickvals=ticks,
+        ticktext=[without_noughts(humanise_seconds(tick)) for tick in ticks],
+    )
 
 
 def size_label(size_bytes: float) -> str:

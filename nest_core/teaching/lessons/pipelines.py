@@ -71,8 +71,12 @@ def _sizes(given: Settings) -> tuple[int, int]:
 def _flying(schedule: str, given: Settings) -> tuple[int, ...]:
     """Return the micro-batches that every stage holds at its fullest."""
     stages, micro_batches = _sizes(given)
-    point = Point(1, False, 1, stages, 1, 0, ORDER, schedule=schedule)
-    return tuple(map(int, in_flight(point, micro_batches)))
+    return tuple(
+        map(
+            int,
+            in_flight(Point(1, False, 1, stages, 1, 0, ORDER, schedule=schedule), micro_batches),
+        )
+    )
 
 
 BUBBLE = LessonFigure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from printed_logs import dump, iteration, nemo, text
 
 from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.calibration.logs.launch import launch_text
+from nest_core.documents import content_blocks
 from nest_studio.cli import run
 
 INPUTS = Path(__file__).parents[4] / "shared" / "inputs"
@@ -103,3 +105,47 @@ def test_forms_of_commands(read, command):
     lines = nemo()
     run = read(text(lines), command).run
     assert (run.devices, run.point.tp, run.sequence, run.layers) == (32, 4, 8192, 32)
+
+
+PLAIN = text([*dump(**SMALL), *(iteration(at, 5.5) for at in range(1, 12))])
+
+
+def docker(log: str) -> str:
+    """As its driver json-file keeps what a container prints (a text and its time in each line)."""
+    stamp = {"stream": "stdout", "time": "2026-11-29T14:00:00.123456789Z"}
+    return "".join(
+        json.dumps({"log": line, **stamp}, separators=(",", ":")) + "\n"
+        for line in re.findall(r"[^\n]*\n", log)
+    )
+
+
+def test_lines_that_docker_keeps_are_those_of_the_log(read):
+    """A line of over 16 KiB is two of its; a progress bar writes over its own line."""
+    log = 'tokens é "quoted" \\ back\rsecond of the line\n' + "x" * 40_000 + "\n" + PLAIN
+    parts = docker(log).replace(
+        "x" * 20_000, "x" * 20_000 + '","stream":"stdout","time":"T"}\n{"log":"', 1
+    )
+    assert read(parts) == read(PLAIN)
+    lines = [b"".join(content_blocks(text.encode(), "x")).split() for text in (parts, log)]
+    assert lines[0] == lines[1]
+    assert b"\r" not in b"".join(content_blocks(parts.encode(), "x"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_powershell_tees_is_read(read, tmp_path, encoding, end):
+    """``Tee-Object`` writes UTF-16 with its mark: it was "must be text, but is 'binary'"."""
+    path = tmp_path / "tee.log"
+    path.write_bytes(("\ufeff" + PLAIN.replace("\n", end)).encode(encoding))
+    assert read(path).outcome == read(PLAIN).outcome
+
+
+def test_a_log_of_another_cluster_is_a_sentence(tmp_path, capsys):
+    """32 ranks are on no fabric of eight devices."""
+    ran = text([*dump(**SMALL | {"world_size": 32}), *(iteration(at, 5.5) for at in range(1, 12))])
+    path = tmp_path / "run.log"
+    path.write_text(ran)
+    given = ["--name", "x", "--on", "drawn-8", "--accelerator", "H100"]
+    assert run(["calibrate", str(path), *given]) != 0
+    sentence = "must be of a run on the 8 devices of --on, but is 'of one on 32'"
+    assert sentence in capsys.readouterr().err
