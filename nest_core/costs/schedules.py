@@ -85,9 +85,8 @@ def in_flight(point: Point, micro_batches: int, *, is_paired: bool = False) -> F
     passes. ``is_paired``: one more, whose expert traffic that backward pass hides; see `paired`.
     """
     if point.schedule in REPLAYED:
-        v, order = point.interleave, fullest_order(point, micro_batches)
-        passes = np.ones((v, point.pp))
-        return np.asarray(order.most_held(np.arange(point.pp), passes, 0 * passes) / v)
+        order, passes = fullest_order(point, micro_batches), np.ones((point.interleave, point.pp))
+        return order.most_held(np.arange(point.pp), passes / point.interleave, 0 * passes)
     passes = (micro_batches - deferred(point, micro_batches)) * point.interleave
     ahead = _ahead(point, micro_batches, is_paired=is_paired)
     return np.asarray(np.minimum(passes, ahead + 1.0) / point.interleave)

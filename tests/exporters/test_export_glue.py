@@ -99,6 +99,9 @@ def torchtitan_refuses(config: Recorder, ranks: int) -> str:
         return "plain parameters"
     if pp == 1:
         return ""
+    bare = [part for part in found.module_fqns_per_model_part if "layers." not in " ".join(part)]
+    if cp > 1 and bare:
+        return "no attention to divide"
     m, rest = divmod(training.local_batch_size, found.pipeline_parallel_microbatch_size)
     schedule = found.pipeline_parallel_schedule
     if rest or (schedule == "1F1B" and m < pp):

@@ -58,6 +58,8 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
     ("torchtitan", {"dp": 32, "cp": 2}, (), r"ZeRO stage must be 2 or 3 with context"),
     ("torchtitan", {"dp": 8, "cp": 8, "zero": 3, "zero_group": 4}, (),
      r"Number of ranks that ZeRO shards over must be a multiple of cp = 8 for torchtitan"),
+    ("torchtitan", {"dp": 8, "cp": 2, "pp": 4, "zero": 3, "cuts": [0, 1, 12, 23, 34]}, (),
+     r"Division into stages must leave embedding and head a block each with context parallelism"),
     ("deepspeed", {"dp": 64, "zero": 3, "zero_group": 8}, (),
      r"Number of ranks that ZeRO shards over must be all for DeepSpeed"),
     ("torchtitan", {"dp": 64, "zero": 3, "recompute": "selective"}, (),

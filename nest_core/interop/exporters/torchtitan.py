@@ -56,7 +56,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
     plan, recompute = report.plan, report.plan.recompute[0]
     package, flavour, base = flavour_of(scenario.model)
     rank_mapping = launched(scenario, plan, _NAME, (_ORDER,))
-    _check(scenario, plan.point, recompute)
+    _check(scenario, plan, recompute)
     top = header(scenario, plan, "torchtitan")
     lines = [
         f"config.{name} = {value}" for name, value in _settings(scenario, plan, recompute).items()
@@ -145,7 +145,8 @@ def _parts(plan: Plan) -> str:
     return "".join(["[\n", *(f"        {json.dumps(part)},\n" for part in parts), "    ]"])
 
 
-def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
+def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
+    point, ends = plan.point, (plan.cuts[1], plan.cuts[-1] - plan.cuts[-2])
     divisor = (point.tp if point.sp else 1) * (2 * point.cp if point.cp > 1 else 1)
     check_plain_experts(scenario, point, _NAME)
     refuse_first(
@@ -164,6 +165,14 @@ def _check(scenario: ScenarioValues, point: Point, recompute: str) -> None:
             f"for {_NAME}, whose schedule wants one for each stage",
             point.pp,
             "use smaller micro-batches or fewer stages",
+        ),
+        (
+            point.cp > 1 and pipelined(point) and 1 in ends,
+            "plan.cuts",
+            f"must leave embedding and head a block each with context parallelism for {_NAME}, "
+            "which divides the attention of every part",
+            ", ".join(map(str, plan.cuts)),
+            "give a plan with other cuts, or pin search.cp to 1",
         ),
         (
             point.zero == 1 and point.sharers > 1,

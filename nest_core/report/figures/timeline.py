@@ -275,6 +275,8 @@ def _reading(timeline: Timeline, *, is_complete: bool) -> str:
     between = "" if is_complete else " In the middle a row's height is divided as its time is."
     return (
         "Thin bars run forward, thick ones backward, a part of a pass in one piece. "
-        f"Pass by pass it takes {agreed} the closed form that prices plans, {priced}.{between} "
+        f"Pass by pass it takes {agreed} the "
+        f"{'replay' if timeline.report.plan.is_replayed else 'closed form'} that prices it, "
+        f"{priced}.{between} "
         "Drag to zoom, double-click for all."
     )
