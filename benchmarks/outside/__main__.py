@@ -13,7 +13,7 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
-    "infragraph", "slurm", "facts", "galvatron",
+    "infragraph", "slurm", "netbox", "chakra", "facts", "galvatron",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

@@ -7,7 +7,7 @@ place: ``port 5/2``. Rows are made one by one, so that a fabric of 131,072 devic
 no memory to speak of.
 
 Units: metres, whole, as cables are sold.
-NetBox: columns of the bulk import of cables that versions 3.7 to 4.6 have in common, and its choice
+NetBox: columns of the bulk import of cables that versions 3.7 to 4.7 have in common, and its choice
 values (netbox-community/netbox, ``dcim/forms/bulk_import.py`` and ``dcim/choices.py``).
 """
 
