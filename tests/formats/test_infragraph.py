@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from nest_core.documents import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.fabric import Fabric, GraphFabric, as_graph, build_fabric
+from nest_core.fabric import Element, Fabric, GraphFabric, Link, as_graph, build_fabric
 from nest_core.interop.formats import Assumed, read_fabric, write_fabric
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
@@ -161,6 +162,13 @@ class TestDescriptions:
         assert near == {(f"n.0.gpu.{n}", f"n.0.hca.{n // 2}") for n in range(4)}
         assert "8 links without a rate: 40 GB/s assumed." in notes
 
+    def test_the_slowest_link_of_a_path_counts(self):
+        """From card to processor 32 GB/s, from there to the NIC 16."""
+        slot = "{name: slot, physical: {bandwidth: {gigabits_per_second: 128}}}"
+        text = CARDS.replace("  edges:\n", f"  - {slot}\n  edges:\n", 1)
+        text = text.replace("component: hca}, link: pcie", "component: hca}, link: slot")
+        assert contents(read(text)[0])[1]["device-nic", 16.0, 0.0] == 8
+
     def test_trays_of_a_rack_on_its_switch(self):
         fabric, _ = read(RACK)
         assert contents(fabric) == (
@@ -231,6 +239,56 @@ def test_ports_are_taken_once():
         for port in range(*map(int, end["component"][5:-1].split(":")))
     )
     assert set(taken.values()) == {1}
+
+
+def test_parallel_links_of_a_device_are_one_of_their_sum():
+    """Equal edges are a single one, and devices have no ports to tell them apart by."""
+    fabric = GraphFabric(
+        "f",
+        (Element("a", "device"), Element("b", "device")),
+        (Link("a", "b", 25e9, 2, 1e-6),),
+    )
+    exported = write_fabric(fabric, "infragraph")
+    assert contents(read(exported.text)[0])[1] == {("device-device", 50.0, 1.0): 1}
+    assert any("parallel" in sentence for sentence in exported.lost)
+    assert "parallel" not in "".join(write_fabric(load_fabric("drawn-8"), "infragraph").lost)
+
+
+def cards(*ports: int) -> GraphFabric:
+    """A device with a card of so many ports for each, on a leaf of 64."""
+    elements = [Element("leaf", "switch", 64)]
+    links = []
+    for place, count in enumerate(ports):
+        elements += [Element(f"d{place}", "device"), Element(f"n{place}", "nic")]
+        links += [Link(f"d{place}", f"n{place}", 50e9, 1, 0.0)]
+        links += [Link(f"n{place}", "leaf", 25e9, count, 1e-6)]
+    return GraphFabric("f", tuple(elements), tuple(links))
+
+
+def test_ports_of_cards_and_of_switches():
+    """A card of two ports has two links; 60 ports of the leaf are free."""
+    fabric = cards(2, 2)
+    again, _ = read(write_fabric(fabric, "infragraph").text)
+    assert contents(again) == contents(fabric)
+    assert {element.radix for element in again.elements if element.role == "switch"} == {64}
+
+
+def test_hosts_that_are_alike_stand_together():
+    """Hosts of one, two and two devices; swapped, the last device is in the first host."""
+    elements = [Element("leaf", "switch"), *(Element(f"d{n}", "device") for n in range(5))]
+    elements += [Element(f"s{n}", "switch") for n in range(3)]
+    elements += [Element(f"n{n}", "nic") for n in range(5)]
+    host = (0, 1, 1, 2, 2)
+    links = [Link(f"d{n}", f"s{host[n]}", 1e11, 1, 0.0) for n in range(5)]
+    links += [Link(f"d{n}", f"n{n}", 5e10, 1, 0.0) for n in range(5)]
+    links += [Link(f"n{n}", "leaf", 5e10, 1, 0.0) for n in range(5)]
+    for swap in (False, True):
+        numbers = {"d0": "d4", "d4": "d0"} if swap else {}
+        mixed = [replace(e, id=numbers.get(e.id, e.id)) for e in elements]
+        graph = GraphFabric("f", tuple(mixed), tuple(links))
+        exported = write_fabric(graph, "infragraph")
+        assert contents(read(exported.text)[0]) == contents(graph)
+        assert any("order of devices" in text for text in exported.lost) == swap
 
 
 REFUSED = [
