@@ -224,6 +224,47 @@ class TestSlurmTopologies:
         with pytest.raises(InputError, match=r"must name its nodes here, where no slurm\.conf"):
             read("SwitchName=s Nodes=ALL\n", "topology.conf")
 
+    @pytest.mark.parametrize(
+        ("text", "devices", "levels"),
+        [
+            # 18 hosts and two that fill the second block up; a block for racks to come.
+            (
+                "- topology: tree\n  cluster_default: false\n  tree:\n    switches:\n"
+                "      - {switch: s, nodes: 'r[1-2]t[01-18]'}\n"
+                "- topology: nvl\n  cluster_default: true\n  block:\n    block_sizes: [18]\n"
+                "    blocks:\n      - {block: r1, nodes: 'r1t[01-18]'}\n"
+                "      - {block: r2, nodes: 'r2t[01-16],pad[1-2]'}\n"
+                "      - {block: r3, nodes: ''}\n",
+                34 * 4,
+                ["node", "block", "cluster"],
+            ),
+            # Neither is the default: the first that says something.
+            (
+                "- topology: all\n  flat: true\n- topology: leaves\n  tree:\n    switches:\n"
+                "      - {switch: top, children: 'l[0-2]'}\n"
+                "      - {switch: l0, nodes: 'n[1-4]'}\n      - {switch: l1, nodes: 'n[5-8]'}\n"
+                "      - {switch: l2, nodes: n9}\n",
+                9 * 4,
+                ["node", "leaf", "spine"],
+            ),
+            # One topology, not in a list, with two sizes.
+            (
+                "topology: b\nblock:\n  block_sizes: [2, 4]\n  blocks:\n"
+                + "".join(
+                    f"    - {{block: b{n}, nodes: 'n[{2 * n + 1}-{2 * n + 2}]'}}\n"
+                    for n in range(6)
+                ),
+                12 * 4,
+                ["node", "block", "2 blocks", "cluster"],
+            ),
+        ],
+        ids=["padding", "no default", "sizes"],
+    )
+    def test_several_topologies(self, text, devices, levels):
+        fabric, _ = read(text, "topology.yaml", devices_per_node=4)
+        assert fabric.devices == devices
+        assert [tier.name for tier in fabric.tiers] == levels
+
 
 YED = """<?xml version="1.0" encoding="UTF-8" standalone="no"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">

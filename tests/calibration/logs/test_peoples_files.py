@@ -149,3 +149,38 @@ def test_a_log_of_another_cluster_is_a_sentence(tmp_path, capsys):
     assert run(["calibrate", str(path), *given]) != 0
     sentence = "must be of a run on the 8 devices of --on, but is 'of one on 32'"
     assert sentence in capsys.readouterr().err
+
+
+def bar(step: int, seconds: float) -> str:
+    """NeMo's progress bar after a step of 64 samples."""
+    return (
+        f"Epoch 0: :   {step}%|▏         | {step}/500 [00:02<16:40,  2.01s/it, v_num=0,"
+        f" reduced_train_loss=7.55, global_step={step}.0, consumed_samples={64 * step}.0,"
+        f" train_step_timing in s={seconds:.2f}]"
+    )
+
+
+BARS = [bar(step, 9.0 if step == 1 else 2.5) for step in range(1, 13)]
+NEMO = (
+    "torchrun --nproc-per-node 8 --nnodes 2 pretrain.py --tensor-model-parallel-size 2"
+    " --micro-batch-size 1 --global-batch-size 64 --seq-length 4096 --num-layers 32 --bf16"
+    " --hidden-size 4096 --ffn-hidden-size 11008 --num-attention-heads 32 --vocab-size 32000"
+)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "\r".join(BARS) + "\n",
+        docker("\r".join(BARS) + "\n"),
+        "".join(f"[pod/train-0/nemo] {line}\n" for line in BARS),
+        "\r".join([*BARS[:6], "Validation DataLoader 0: : 100%|█| 32/32 [00:09<00:00]", *BARS[6:]])
+        + "\n",
+    ],
+    ids=["plain", "docker", "kubectl", "validation"],
+)
+def test_bars_of_nemo(read, log):
+    """Of twelve steps of 2.5 s the first takes 9: 16 ranks, 64 sequences of 4,096."""
+    row = read(log, NEMO)
+    assert row.outcome.seconds == pytest.approx(2.5)
+    assert (row.run.devices, row.run.batch, row.run.sequence) == (16, 64, 4096)
