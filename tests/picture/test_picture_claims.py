@@ -14,7 +14,7 @@ from typing import Any
 import networkx as nx
 import pytest
 from clos_specs import NODE, clos
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from nest_core.documents.errors import InputError
@@ -264,7 +264,15 @@ def sentences(fabric: Fabric) -> Iterator[str]:
         yield from (part for words in label.words for part in words.split("; "))
 
 
+LOST_RAIL = clos(
+    8, 8, 3, 1.0, 3.0, kind="rail_only", devices_per_node=4, nics_per_node=2,
+    missing=("leaf 1", "device 2"),
+)  # fmt: skip
+"""The links of a pod that nothing reaches any more were said to be what its devices keep."""
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@example(LOST_RAIL)
 @given(clos_fabrics())
 def test_what_a_clos_picture_says_is_so(fabric):
     """A fabric of 8 devices and 4 NICs a node said "device i of every node is on rail i"."""

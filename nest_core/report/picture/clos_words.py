@@ -39,14 +39,16 @@ def _rates(structure: Structure) -> tuple[float, float]:
     """Bytes/s of a device's NICs, and what is left of it at the worst between any two devices."""
     fabric = structure.fabric
     full = fabric.nics_per_node * fabric.nic_bandwidth_Bps / fabric.devices_per_node
-    worst = full
+    rates = np.full(fabric.devices, full)
     for height in range(1, fabric.tiers):
-        members = np.bincount(fabric.group_of(height), minlength=len(fabric.uplinks(height)))
-        links = fabric.uplinks(height) * fabric.link_rates_Bps[height]
-        shares = links[members > 0] / members[members > 0]
-        if len(shares) > 1:
-            worst = min(worst, float(shares[shares > 0].min(initial=full)))
-    return full, worst
+        group, links = fabric.group_of(height), fabric.uplinks(height)
+        members = np.bincount(group, minlength=len(links))
+        if np.count_nonzero(members) > 1:
+            rates = np.minimum(
+                rates, (links * fabric.link_rates_Bps[height] / np.maximum(members, 1))[group]
+            )
+    # Whose leaf is gone has no way up, however many links its pod has.
+    return full, float(rates[rates > 0].min(initial=full))
 
 
 def title(structure: Structure) -> str:
