@@ -39,6 +39,14 @@ def test_an_unknown_name_says_which_there_are():
     assert entry.reason == "evaluated are nest, manual, mcmc, phaze, alpa_e, mist"
 
 
+def test_schedules_that_others_do_not_choose_from_are_named_as_they_were_asked():
+    """Whoever had asked for ZB-V alone read of two others too."""
+    scenario = load_scenario("llama2-7b-64-h100", ["search.schedule=['zbv']", "search.pp=4"])
+    for entry in evaluated(scenario, "manual", "mist"):
+        assert entry.report is None
+        assert "but is ['zbv']: add 1f1b" in entry.reason
+
+
 REASONS = [
     (
         "gpt3-175b-64-h100",

@@ -69,6 +69,7 @@ def evaluate_baselines(
             paper_space(name, even) if as_in_paper else even.seated_on(problem.network),
             name,
             methods.get(name),
+            space.schedules,
             clock,
         )
         for name in names
@@ -88,6 +89,7 @@ def _evaluate(
     space: SearchSpace,
     name: str,
     method: Callable[[SearchSpace], Found] | None,
+    schedules: tuple[str, ...],
     clock: Callable[[], float],
 ) -> Baseline:
     began = clock()
@@ -99,7 +101,7 @@ def _evaluate(
             space.schedules,
             "search.schedule",
             "must allow one that has a closed form for other methods",
-            list(REPLAYED),
+            list(schedules),
             "add 1f1b",
         )
         answer = method(space)
