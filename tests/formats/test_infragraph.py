@@ -314,3 +314,10 @@ REFUSED = [
 def test_what_is_no_infrastructure_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         read_fabric(text.encode(), "x.yaml", format="infragraph")
+
+
+@pytest.mark.parametrize(("name", "is_said"), [("drawn-8", False), ("mi300x-mesh-64", True)])
+def test_switches_that_are_drawn_as_one_are_said(name, is_said):
+    """A plane of switches that a fabric uses as one is one element, with the ports of all."""
+    lost = write_fabric(load_fabric(name), "infragraph").lost
+    assert any("drawn as one" in sentence for sentence in lost) == is_said

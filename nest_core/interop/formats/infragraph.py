@@ -395,6 +395,9 @@ def write_infragraph(fabric: Fabric) -> FabricText:
         **dict.fromkeys((*fabric.lost_in_graph, *unsaid_drawn(graph)), True),
         "Names: hosts and switches are numbered, a fabric's has letters and digits alone.": True,
         "The order of devices: hosts that are alike stand together.": numbered != [*devices],
+        "How many switches or NICs are drawn as one, whose ports are those of all.": any(
+            element.count > 1 for element in graph.elements
+        ),
         "How many links of devices are parallel: each is one of their sum.": any(
             link.count != new.count for link, new in zip(graph.links, links, strict=True)
         ),
