@@ -1,8 +1,10 @@
 """Our traces for ASTRA-sim, read by protoc with the fields of Chakra's schema.
 
-No package of PyPI, npm or Debian reads Chakra's traces or holds their schema: what of it traces
-use stands here. Looked at is what any reader needs: a length before every message, nodes with a
-number of their own, no wait for one that comes later, a receive of the same size for every send.
+Neither Debian nor the names that PyPI might have it under (chakra, mlcommons-chakra, astra-sim)
+give a reader of Chakra's traces or their schema, and astra-sim-sdk has stubs of a service alone:
+what of the schema traces use stands here. Looked at is what any reader needs: a length before
+every message, nodes with a number of their own, no wait for one that comes later, a receive of the
+same size for every send.
 """
 
 import re
