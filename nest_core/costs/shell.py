@@ -32,7 +32,7 @@ def script_words(text: str) -> tuple[list[str], list[str]]:
     """Return the shell's words, variables and arrays that the text sets put in; flags between if
     and fi.
 
-    Comments are left out.
+    Comments are left out, and a quoted command (``ssh node1 'torchrun --nnodes 2'``) is its words.
     """
     joined = re.sub(r"\\[ \t]*\r?\n", " ", text)
     variables: dict[str, str] = {}
@@ -57,7 +57,12 @@ def script_words(text: str) -> tuple[list[str], list[str]]:
             words.append(word)
     filled = (part.strip("\n") for word in words for part in _opened(word, variables))
     bare = (word[:-1] if re.fullmatch(r"[\w.-]+\)", word) else word for word in filled)
-    result = [word for word in bare if word not in ("", "\\", "(", ")")]
+    result = [
+        inner
+        for word in bare
+        if word not in ("", "\\", "(", ")")
+        for inner in (script_words(word)[0] if " " in word and has_flags(word) else [word])
+    ]
     return result, list(dict.fromkeys(conditional))
 
 

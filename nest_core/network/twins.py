@@ -44,10 +44,10 @@ class _Members:
     place: IntArray
 
     @classmethod
-    def ordered(cls, module: IntArray, order: IntArray) -> _Members:
-        """List what an order, by part, has in parts."""
+    def ordered(cls, module: IntArray, order: IntArray, count: int) -> _Members:
+        """List what an order, by part, has in so many parts; one without links has no arcs."""
         member = order[int((module < 0).sum()) :]
-        begin = np.searchsorted(module[member], np.arange(int(module.max()) + 2))
+        begin = np.searchsorted(module[member], np.arange(count + 1))
         place = np.zeros(len(module), np.int64)
         place[member] = np.arange(len(member)) - begin[module[member]]
         return cls(module, member, begin, place)
@@ -205,10 +205,12 @@ def _twins(
     inner = ~hub[tail] & ~hub[head]
     part = np.where(hub, -1, parts(tail[inner], head[inner], size))
     module = np.unique(part, return_inverse=True)[1] - 1
-    elements = _Members.ordered(module, np.argsort(module, kind="stable"))
+    elements = _Members.ordered(module, np.argsort(module, kind="stable"), module.max() + 1)
     codes = np.where(hub, size + np.arange(size), elements.place)
     of_arc = np.maximum(module[tail], module[head])
-    arcs = _Members.ordered(of_arc, np.lexsort((codes[head], codes[tail], of_arc)))
+    arcs = _Members.ordered(
+        of_arc, np.lexsort((codes[head], codes[tail], of_arc)), module.max() + 1
+    )
     facts = np.zeros((1 + len(nesting), size), np.int64)
     facts[0] = links.role
     for row, group in zip(facts[1:], nesting, strict=True):

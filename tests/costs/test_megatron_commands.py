@@ -117,6 +117,20 @@ def test_flags_kept_in_variables_are_read(text):
     assert (found.notes, found.unpriced) == ((), ())
 
 
+@pytest.mark.parametrize(
+    "shell",
+    ["ssh node1 '{}'", 'pdsh -w node[1-8] "{}"', "srun -N8 bash -c '{}'", "ssh a \"ssh b '{}'\""],
+)
+def test_a_quoted_command_is_its_words(shell):
+    """Its degrees were dropped in silence, and another plan was priced and exported."""
+    command = (
+        "torchrun --nnodes=8 --nproc-per-node=8 pretrain_gpt.py --tensor-model-parallel-size 8"
+        " --pipeline-model-parallel-size 4 --micro-batch-size 2"
+    )
+    plan = read_pasted(shell.format(command), 34, 64).plan
+    assert plan == read_plan("dp=2,tp=8,pp=4,micro_batch=2", 34, 64)
+
+
 @pytest.mark.parametrize("word", ["$GPT_ARGS", "${GPT_ARGS[@]}", '"$@"', "$MODEL_PARAMS"])
 def test_a_variable_that_the_text_does_not_set_may_hold_anything(word):
     """So no verdict stands beside the plan, wherever the word is."""

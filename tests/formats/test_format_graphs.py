@@ -13,6 +13,7 @@ from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Element, Fabric, GraphFabric, Link
 from nest_core.fabric.files import build_fabric
 from nest_core.interop.formats import Assumed, read_fabric, write_fabric
+from nest_core.network import collapse
 from nest_core.scenario import load_fabric
 
 
@@ -122,6 +123,30 @@ def test_parallel_edges_become_counts():
     assert [link.count for link in read(text, "x.csv").links] == [5, 1]
     with pytest.raises(InputError, match="line 3 must have parallel links of the same rate"):
         read(text.replace("s,gpu0,50", "s,gpu0,25"), "x.csv")
+
+
+def test_titles_and_spare_switches_are_left_out():
+    """yEd draws a title as a node: levels of the fabric ended in a traceback."""
+    edges = [("gpu1", "leaf1"), ("gpu2", "leaf1"), ("gpu3", "leaf2"), ("gpu4", "leaf2")]
+    graph = nx.Graph([*edges, ("leaf1", "spine"), ("leaf2", "spine")])
+    plain = "\n".join(nx.generate_graphml(graph))
+    graph.add_nodes_from(["title", "leaf9"])
+    text = "\n".join(nx.generate_graphml(graph))
+    assert read(text, "a.graphml") == read(plain, "a.graphml")
+    assert "2 elements without a link left out: leaf9, title." in notes(text, "a.graphml")
+
+
+def test_a_drawn_fabric_with_a_spare_switch_has_the_levels_of_the_others():
+    names = [f"leaf{n}" for n in range(3)] + ["spine"]
+    elements = [Element(f"gpu{n}", "device") for n in range(12)]
+    elements += [Element(name, "switch") for name in names]
+    links = [Link(f"gpu{n}", f"leaf{n // 4}", 50e9, 1, 1e-6) for n in range(12)]
+    links += [Link(f"leaf{n}", "spine", 100e9, 1, 1e-6) for n in range(3)]
+    plain, spare = (
+        collapse(GraphFabric("f", (*elements, *more), tuple(links)))
+        for more in ((), (Element("aside", "switch"), Element("card", "nic")))
+    )
+    assert spare.levels == plain.levels
 
 
 def test_what_is_not_stated_is_assumed_and_told():

@@ -219,11 +219,16 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
     name = stated or next(iter(listed), "")
     if not name:
         node = logs.topo and logs.topo.node
-        links = max(node.links) if node and len(node.islands) == 1 else 0
+        links = max(node.links) if node and max(map(len, node.islands), default=0) > 2 else 0
         name = next(
             (kind for kind in ("A100", "V100") if nvlinks(machine_of(kind)) == links), "H100"
         )
-        why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
+        why = (
+            f", as NV{links} of {logs.topo.name} suggests"
+            f"{' (H200, B200 and GB200 have as many)' * (name == 'H100')}"
+            if logs.topo and links == nvlinks(machine_of(name))
+            else ""
+        )
         assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
     machine, memory = machine_of(name), _MEMORY.search(name)
     device = load_accelerator(machine.preset)

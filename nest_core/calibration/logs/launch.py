@@ -233,13 +233,8 @@ def launch_words(command: str) -> list[str]:
     """Return the words of a command, also of commands that it quotes and of YAML's lists; errors
     are of the option that it was given with.
     """
-    text = re.sub(r"(?m)^#SBATCH\b", "sbatch", command)
     try:
-        words = [
-            inner
-            for word in script_words(text)[0]
-            for inner in (script_words(word)[0] if " " in word and has_flags(word) else [word])
-        ]
+        words, _ = script_words(re.sub(r"(?m)^#SBATCH\b", "sbatch", command))
     except InputError as error:
         raise InputError(FIELD, error.rule, error.value, error.remedy) from error
     return [bare for word in words if (bare := _bare(word)) not in ("", "-")]

@@ -194,9 +194,9 @@ class Draft:
                 f"Roles of {plural(self._inferred, 'element')} follow from their names: gpu, npu,"
                 " device and host are devices, nic is a NIC, the rest switches."
             )
-        rate, latency = f"{assumed.link_bandwidth_GBps:g} GB/s", f"{assumed.hop_latency_us:g} us"
-        self.note(self._unrated, "link", f" without a rate: {rate} assumed.")
-        self.note(self._untimed, "link", f" without a latency: {latency} assumed.")
+        rate, latency = assumed.link_bandwidth_GBps, assumed.hop_latency_us
+        self.note(self._unrated, "link", f" without a rate: {rate:g} GB/s assumed.")
+        self.note(self._untimed, "link", f" without a latency: {latency:g} us assumed.")
         self.note(
             len(self._both_ways),
             "pair",
@@ -204,13 +204,18 @@ class Draft:
             " works both ways.",
         )
         if self._left_out:
-            names = listed(repr(name[:40]) for name in self._left_out)
-            self.notes.append(f"Attributes left out: {names}.")
+            self.notes.append(
+                f"Attributes left out: {listed(repr(name[:40]) for name in self._left_out)}."
+            )
+        spare = {
+            name for name, element in self._elements.items() if element["role"] != "device"
+        }.difference(*self._links)
+        self.note(len(spare), "element", f" without a link left out: {listed(sorted(spare))}.")
         document: Document = {
             "schema": 1,
             "name": title(name),
             "kind": "graph",
-            "element": list(self._elements.values()),
+            "element": [element for name, element in self._elements.items() if name not in spare],
             "link": list(self._links.values()),
         }
         return document, tuple(self.notes)

@@ -77,6 +77,23 @@ class TestMatrices:
         )
         assert inside(result) == [(8, 63.0)]
 
+    @pytest.mark.parametrize(
+        ("gpus", "code", "off", "preset", "reason"),
+        [
+            (2, "NV4", (), "h100-80gb", ": no log names it"),
+            (8, "NV12", (5,), "a100-80gb", ", as NV12 of topo.txt suggests: no log"),
+            (4, "NV18", (), "h100-80gb", ", as NV18 of topo.txt suggests (H200, B200 and GB200"),
+        ],
+    )
+    def test_what_nvlinks_suggest(self, gpus, code, off, preset, reason):
+        """Two cards under a bridge of four links were an H100 "as NV4 suggests"."""
+        codes = [
+            ["X" if a == b else "SYS" if {a, b} & {*off} else code for b in range(gpus)]
+            for a in range(gpus)
+        ]
+        result = inspect([("topo.txt", matrix(codes))])
+        assert f"The accelerator is {preset}{reason}" in words(result)
+
     def test_bridged_pairs(self):
         """Four pairs of NV12, PCIe between them: eight devices had 300 GB/s each to all."""
         result = inspect([shared("topo_h100pcie_pairs.txt")], accelerator="NVIDIA H100 PCIe")
