@@ -234,15 +234,20 @@ def _printed(
     cells["model"] = cells.get("model") or "own model"
     if steady:
         cells |= _measured(report, steady, cells)
-    only_given = tuple(column for column in given.columns if column not in stated)
     try:
         row = row_of(cells, name)
     except Unusable as error:
         raise InputError(
-            name, f"must describe a run (it {error})", "no whole one", "correct --launch"
+            name,
+            f"must describe a run (it {error})",
+            "no whole one",
+            "make the settings of the log and of --launch agree",
         ) from error
     return Printed(
-        cells, replace(row, run=replace(row.run, fabric=given.fabric)), only_given, assumed
+        cells,
+        replace(row, run=replace(row.run, fabric=given.fabric)),
+        tuple(column for column in given.columns if column not in stated),
+        assumed,
     )
 
 
@@ -313,6 +318,16 @@ def _settings(
             "give the command of this log",
         )
     stated = {**together, **launched, **printed}
+    require(
+        not (unread := command.get("deepspeed_config", command.get("deepspeed", ""))).endswith(
+            ".json"
+        )
+        or "dist_opt_or_zero" in stated,
+        name,
+        "must state its ZeRO stage",
+        f"in {unread}, which is not read",
+        "add --zero_stage and --train_micro_batch_size_per_gpu to --launch, as they are there",
+    )
     planned = stated.keys() & DEGREES or launched.keys() & {"gpus", "micro_batch"}
     if planned or _base(report) in ("torchtitan", "DeepSpeed"):
         stated = {"tp": "1", "pp": "1"} | stated

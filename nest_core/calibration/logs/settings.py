@@ -242,7 +242,12 @@ def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _precision(settings: Mapping[str, str]) -> dict[str, str]:
     """Return what products are computed in; empty where nothing is said of it."""
-    settings = {settings.get("mixed_precision", "").lower(): "true", **settings}
+    settings = {
+        settings.get("mixed_precision", "").lower(): "true",
+        # Lightning's bf16-mixed, 16-mixed and 16
+        re.sub(r"^16$", "fp16", settings.get("precision", "").lower().partition("-")[0]): "true",
+        **settings,
+    }
     fp8 = settings.get("fp8", settings.get("fp8_format", ""))
     if settings.get("fp4", settings.get("fp4_format", "")).lower() not in (*UNSAID, "false"):
         return {"precision": "nvfp4"}

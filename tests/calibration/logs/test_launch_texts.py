@@ -37,6 +37,20 @@ def test_every_form_says_the_same(form):
     assert wanted.items() <= columns.items()
 
 
+@pytest.mark.parametrize(
+    ("words", "precision"),
+    [
+        ("trainer.precision=bf16-mixed", "bf16"),
+        ("trainer.precision=bf16", "bf16"),
+        ("trainer.plugins.precision=16-mixed", "fp16-mixed"),
+        ("trainer.precision=32", None),
+    ],
+)
+def test_precisions_as_lightning_calls_them(words, precision):
+    """NeMo's own key was not read, and its run "must state its precision"."""
+    assert columns_of(settings_in(f"python train.py {words}")).get("precision") == precision
+
+
 FSDP = {
     "accelerate": "accelerate launch --num_machines 4 --num_processes 32 --mixed_precision bf16 "
     "--fsdp_sharding_strategy FULL_SHARD --fsdp_activation_checkpointing true train.py "

@@ -53,6 +53,12 @@ def refused(tmp_path):
         ([*torchtitan(), *torchtitan(mesh=[("dp_shard", 32)])], "", "2 runs that differ in"),
         ([*megatron(), *torchtitan()], "", "printed by Megatron-LM and torchtitan"),
         (deepspeed()[:5] + deepspeed()[9:], "seq_len=4096", "global batch size"),
+        (
+            [line for line in deepspeed() if "zero_" not in line],
+            "deepspeed --num_nodes 4 --num_gpus 8 train.py --max_seq_length 4096 "
+            "--deepspeed_config conf/ds.json",
+            "its ZeRO stage, but is 'in conf/ds.json, which is not read'",
+        ),
         (nemo(), "seq_length=8192", "sizes of its model"),
         (mllog(plan=False), "bf16=true", "its plan"),
         (mllog(), "", "its precision"),
