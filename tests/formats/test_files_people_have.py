@@ -127,6 +127,29 @@ class TestOtherSubnets:
         assert f"{len(down)} NIC{'s' if len(down) > 1 else ''} without a link" in notes
         assert all(f"a01-p1-dgx-002-c01 nic{rail}" in notes for rail in down)
 
+    @pytest.mark.parametrize(
+        ("down", "uses"),
+        [("2", (0, 1, 1, 3)), ("0", (1, 1, 2, 3)), ("23", (0, 1, 1, 0)), ("012", (3, 3, 3, 3))],
+    )
+    def test_devices_stay_on_their_rails_beside_a_nic_that_is_down(self, down, uses):
+        """All were spread anew over what was left; a device's NIC leads to the leaf of its rail."""
+        gone = rf'(?m)^.*"a01-p1-dgx-002-c01 mlx5_[{down}]".*\n(?:\[1\]\(.*\n)?'
+        fabric, notes = read(re.sub(gone, "", SMALL), "ib.txt", devices_per_node=4)
+        near = {link.a: link.b for link in fabric.links if "gpu" in link.a and "nic" in link.b}
+        for host, rails in (("001", (0, 1, 2, 3)), ("002", uses)):
+            name = f"a01-p1-dgx-{host}-c01"
+            used = [near[f"{name} gpu{place}"] for place in range(4)]
+            assert used == [f"{name} nic{rail}" for rail in rails]
+        assert "1 host with NICs that are down: devices of those share the NIC" in notes
+        assert "spread" not in notes
+
+    def test_of_two_hosts_the_smaller_lacks_a_nic(self):
+        text = ibnetdiscover_text(2, spines=1, hosts_per_unit=2, rails=4, sharp=False)
+        for host in ("001", "002"):
+            gone = rf'(?m)^.*"a01-p1-dgx-{host}-c01 mlx5_2".*\n(?:\[1\]\(.*\n)?'
+            _, notes = read(re.sub(gone, "", text), "ib.txt", devices_per_node=4)
+            assert f"that other hosts have: a01-p1-dgx-{host}-c01 nic2." in notes
+
     def test_nics_and_cables_that_are_slow(self):
         slow = re.sub(r'(?m)^(.*"a01-p1-dgx-002-c01 mlx5_3".*) 4xNDR$', r"\1 1xNDR", SMALL)
         block = slow.index('"a01-p1-dgx-002-c01 mlx5_3"\n')
@@ -314,6 +337,31 @@ class TestDrawings:
     def test_several_links_in_one_label(self):
         fabric, _ = read(self.drawn("leaf", "gpu1", "gpu2", rate="2x200 Gb/s"), "a.graphml")
         assert {(link.count, link.bandwidth_Bps) for link in fabric.links} == {(2, 25e9)}
+
+    @pytest.mark.parametrize(
+        ("rate", "GBps"),
+        [("0.8 Tb/s", 100), ("400GbE", 50), ("50 GB/s", 50), ("400G, 30 m", 50), ("1.6T", 200),
+         ("200 Gb/s, DAC", 25), ("100Gbps", 12.5), ("25GBps", 25)],
+    )  # fmt: skip
+    def test_rates_as_people_write_them(self, rate, GBps):
+        """Terabits were none, nor bytes, nor a rate with a cable's length behind it."""
+        fabric, notes = read(self.drawn("leaf", "gpu1", "gpu2", rate=rate), "a.graphml")
+        assert [link.bandwidth_Bps for link in fabric.links] == [pytest.approx(GBps * 1e9)] * 2
+        assert "rate" not in notes
+
+    def test_labels_that_are_no_rates_are_quoted(self):
+        """They were said to state none. What is counted behind a comma would be lost."""
+        text = self.drawn("leaf", "gpu1", "gpu2", "gpu3", "gpu4", rate="NDR")
+        for place, label in ((2, "HDR200"), (3, "400G, 2 cables"), (4, "400G")):
+            text = text.replace(EDGE.format(place, 0, "NDR"), EDGE.format(place, 0, label))
+        _, notes = read(text, "a.graphml")
+        unread = "'NDR', 'HDR200', '400G, 2 cables'"
+        assert f"3 labels of links not read as a rate: {unread}." in notes
+        stated = EDGE.replace("</edge>", '<data key="w">25</data></edge>').format(1, 0, "uplink")
+        head = '<key id="w" for="edge" attr.name="gbps"/><graph'
+        text = self.drawn("leaf", "gpu1").replace(EDGE.format(1, 0, "400G"), stated)
+        _, notes = read(text.replace("<graph ", head + " ", 1), "a.graphml")
+        assert "rate" not in notes
 
     def test_groups_of_nodes_are_groups(self):
         rack = (

@@ -19,7 +19,7 @@ __all__ = ["Cluster", "cluster_of", "nvlink_domain"]
 
 Table = dict[str, Any]
 
-_KNOWN_BETTER = re.compile(r"\d (?:GB/s|us)\b|devices were spread")
+_KNOWN_BETTER = re.compile(r"\d (?:GB/s|us)\b.* assumed|devices were spread|that are down: devices")
 """In sentences of readers about figures of `Assumed` and about affinity."""
 _RAIL = re.compile(r" nic(\d+)(?: [SHR]-[0-9a-f]+)?$")
 
@@ -137,8 +137,8 @@ def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> C
         links = _by_affinity(logs.topo.node, elements, links, "mlx5_" in log.text, assumed)
     else:
         assumed.append(
-            "The devices of a node use its NICs in order: no nvidia-smi topo -m states which is"
-            " near."
+            "The devices of a node use its NICs in order, that of the nearest rail where theirs is"
+            " down: no nvidia-smi topo -m states which is near."
         )
     return Cluster(tables | {"link": links}, len(names), names)
 
@@ -180,20 +180,31 @@ def _by_affinity(
         for device, nic in (("a", "b"), ("b", "a"))
         if role[link[device]] == "device" and role[link[nic]] == "nic"
     }
-    result = [link for link in links if {role[link["a"]], role[link["b"]]} != {"device", "nic"}]
-    unknown = 0
-    for host in inside.values():
-        columns = _columns(node, host.get("nic", []), numbered)
-        unknown += columns is None
-        for device, nics in zip(host["device"], _nearest(node, host, columns), strict=True):
-            result += [
-                {"a": device, "b": nic, "bandwidth_GBps": rates[nic], "count": 1, "latency_us": 0.0}
-                for nic in nics
-            ]
-    if unknown:
+    columns = {
+        name: places
+        for name, host in inside.items()
+        if (places := _columns(node, host.get("nic", []), numbered)) is not None
+    }
+    moved = {device for name in columns for device in inside[name]["device"]}
+    result = [
+        link
+        for link in links
+        if {role[link["a"]], role[link["b"]]} != {"device", "nic"}
+        or not moved & {link["a"], link["b"]}
+    ]
+    result += [
+        {"a": device, "b": nic, "bandwidth_GBps": rates[nic], "count": 1, "latency_us": 0.0}
+        for name, places in columns.items()
+        for device, nics in zip(
+            inside[name]["device"], _nearest(node, inside[name], places), strict=True
+        )
+        for nic in nics
+    ]
+    if unknown := len(inside) - len(columns):
         assumed.append(
-            f"The devices of {plural(unknown, 'node')} use its NICs in order: their adapters are"
-            " not those that nvidia-smi topo -m names."
+            f"The devices of {plural(unknown, 'node')} use its NICs in order, that of the"
+            " nearest rail where theirs is down: their adapters are not those that nvidia-smi topo"
+            " -m names."
         )
     return result
 
@@ -214,22 +225,17 @@ def _columns(node: NodeTopology, nics: Sequence[str], numbered: bool) -> list[in
     return [column_of[rail] for rail in rails] if is_known else in_order
 
 
-def _nearest(
-    node: NodeTopology, host: dict[str, list[str]], columns: list[int] | None
-) -> list[list[str]]:
+def _nearest(node: NodeTopology, host: dict[str, list[str]], columns: list[int]) -> list[list[str]]:
     """Return NICs of every device of a host: those nearest to it, spread over who shares them."""
     nics = tuple(host.get("nic", ()))
     pairs = node.islands if len({*map(len, node.islands)}) == 1 else [range(node.gpus)]
-    near = [nics] * len(host["device"])
-    if columns is not None:  # devices are numbered island by island
-        away = (
-            [row[column] for column in columns]
-            for row in (node.distances[gpu] for pair in pairs for gpu in pair)
-        )
-        near = [
-            tuple(nic for nic, far in zip(nics, row, strict=True) if far == min(row))
-            for row in away
-        ]
+    away = (  # devices are numbered island by island
+        [row[column] for column in columns]
+        for row in (node.distances[gpu] for pair in pairs for gpu in pair)
+    )
+    near = [
+        tuple(nic for nic, far in zip(nics, row, strict=True) if far == min(row)) for row in away
+    ]
     shared, taken = Counter(near), Counter[tuple[str, ...]]()
     nearest = []
     for ports in near:

@@ -1,7 +1,7 @@
 """A graph document in the making: readers add elements, hosts and links one by one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from nest_core.documents import plural
@@ -49,7 +49,14 @@ class Draft:
         **drawn
             ``count``, ``group``, ``x`` and ``y`` where the file has them.
         """
-        _check_name(self.source, where, name)
+        self.source.require(
+            1 <= len(name) <= 200,
+            where,
+            "must have names of 1 to 200 characters",
+            name,
+            "rename the element",
+        )
+        self.source.check_text(where, "names", name)
         self.source.require(
             name not in self._elements,
             where,
@@ -149,7 +156,14 @@ class Draft:
         """Remember attributes that mean nothing here, to say so."""
         self._left_out.update(dict.fromkeys(attributes))
 
-    def host(self, where: int | str, name: str, nics: dict[str, float], latency_us: float) -> None:
+    def host(
+        self,
+        where: int | str,
+        name: str,
+        nics: dict[str, float],
+        latency_us: float,
+        uses: Sequence[str],
+    ) -> None:
         """Add a host: its devices on a switch of its own, and on its NICs in blocks by rail.
 
         Parameters
@@ -158,6 +172,8 @@ class Draft:
             NIC's id to its rate in GB/s, rail by rail; may be empty.
         latency_us : float
             Of the link between a device and its NIC.
+        uses : sequence of str
+            The NIC of every rail, some of several rails.
         """
         assumed, group = self.source.assumed, name
         devices = [f"{name} gpu{place}" for place in range(assumed.devices_per_node)]
@@ -172,12 +188,11 @@ class Draft:
                 self.link(where, above, name, assumed.inside_GBps * size, half)
             rate = assumed.island_bandwidth_GBps if size else assumed.inside_GBps
             self.link(where, device, above, rate, half)
-        rails = list(nics)
-        for nic in rails:
+        for nic in nics:
             self.element(where, nic, "nic", group=group)
         for place, device in enumerate(devices):
-            for rail in served(place, len(devices), len(rails)):
-                self.link(where, device, rails[rail], nics[rails[rail]], latency_us)
+            for nic in {uses[rail]: rail for rail in served(place, len(devices), len(uses))}:
+                self.link(where, device, nic, nics[nic], latency_us)
 
     def document(self, name: str) -> Reading:
         """Return the document, and the notes on what was assumed."""
@@ -235,17 +250,6 @@ def role_of(name: str) -> Role:
 def title(name: str) -> str:
     """Return a fabric's name from a file's: never empty, at most 200 characters."""
     return name.strip()[:200] or "imported"
-
-
-def _check_name(source: Source, where: int | str, name: str) -> None:
-    source.require(
-        1 <= len(name) <= 200,
-        where,
-        "must have names of 1 to 200 characters",
-        name,
-        "rename the element",
-    )
-    source.check_text(where, "names", name)
 
 
 def served(place: int, devices: int, nics: int) -> range | tuple[int, ...]:

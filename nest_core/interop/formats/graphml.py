@@ -29,6 +29,7 @@ from nest_core.interop.formats.values import (
     Source,
     check_plain_names,
     figure_of,
+    listed,
 )
 from nest_core.network import collapse
 
@@ -39,8 +40,11 @@ _XMLNS = "http://graphml.graphdrawing.org/xmlns"
 _YED = "{http://www.yworks.com/xml/graphml}"
 _LABELS = (f"{_YED}NodeLabel", f"{_YED}EdgeLabel")
 _LABEL = "y:label"
-_RATE = re.compile(r"(?:(\d{1,4}) ?[x×] ?)?(\d{1,6}(?:\.\d{1,6})?) ?G(?:b/s|bps|bit/s|bE|E)?")
-"""What people write beside a link: 400G, 400 Gb/s, 100GbE, 2x400G."""
+_RATE = re.compile(
+    r"(?:(\d{1,4}) ?[x×] ?)?(\d{1,6}(?:\.\d{1,6})?) ?([GT])(?:(B/s|Bps)|b/s|bps|bit/s|bE|E)?"
+    r"(?:, ?(?:\d{1,4}(?:\.\d{1,2})? ?m|DAC|AOC|ACC|AEC))?"
+)
+"""What people write beside a link: 400G, 0.8 Tb/s, 100GbE, 50 GB/s, 2x400G, 400G, 30 m."""
 _OF_ELEMENTS = ("role", "radix", "count", "group", "x", "y")
 _OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
 _TYPES = {
@@ -66,8 +70,8 @@ Edge = tuple[str, str, Texts]
 def read_graphml(source: Source) -> Reading:
     """Return a graph from the one graph of a file; links stand in the file's order."""
     is_directed, of_graph, nodes, edges = _parsed(source)
-    nodes, edges = _labelled(nodes, edges)
     draft = Draft(source)
+    nodes, edges = _labelled(draft, nodes, edges)
     for name, attributes in nodes.items():
         _add_element(draft, f"node {name!r}", name, attributes)
     if is_directed:
@@ -94,7 +98,9 @@ def read_graphml(source: Source) -> Reading:
     return _with_fabric_attributes(source, document, of_graph), notes
 
 
-def _labelled(nodes: dict[str, Texts], edges: list[Edge]) -> tuple[dict[str, Texts], list[Edge]]:
+def _labelled(
+    draft: Draft, nodes: dict[str, Texts], edges: list[Edge]
+) -> tuple[dict[str, Texts], list[Edge]]:
     """Name nodes as they are labelled, and take rates from labels of edges."""
     labels = {name: attributes.pop(_LABEL, "") for name, attributes in nodes.items()}
     count = Counter([*labels.values(), *(name for name in labels if labels[name] != name)])
@@ -102,9 +108,16 @@ def _labelled(nodes: dict[str, Texts], edges: list[Edge]) -> tuple[dict[str, Tex
         name: label if count[label] == 1 and label else f"{label} {name}".strip()
         for name, label in labels.items()
     }
+    unread: dict[str, None] = {}
     for *_, attributes in edges:
-        if rate := _RATE.fullmatch(attributes.pop(_LABEL, "")):
-            attributes |= {"count": rate[1] or "1", "gbps": rate[2]} | attributes
+        label = attributes.pop(_LABEL, "")
+        if rate := _RATE.fullmatch(label):
+            gbps = float(rate[2]) * (1000 if rate[3] == "T" else 1) * (8 if rate[4] else 1)
+            attributes |= {"count": rate[1] or "1", "gbps": str(gbps)} | attributes
+        elif label and not {"bandwidth_GBps", "gbps"} & attributes.keys():
+            unread[label] = None
+    quoted = listed(repr(label[:40]) for label in unread)
+    draft.note(len(unread), "label", f" of links not read as a rate: {quoted}.")
     renamed = [(new_names[a], new_names[b], attributes) for a, b, attributes in edges]
     return {new_names[name]: attributes for name, attributes in nodes.items()}, renamed
 
@@ -179,8 +192,7 @@ def _parsed(source: Source) -> tuple[bool, Texts, dict[str, Texts], list[Edge]]:
             end or "an edge with one end",
             "list the node or correct its id",
         )
-    is_directed = graphs[0].get("edgedefault") == "directed"
-    return is_directed, _texts(graphs[0], keys), nodes, edges
+    return graphs[0].get("edgedefault") == "directed", _texts(graphs[0], keys), nodes, edges
 
 
 def _texts(owner: XmlElement, keys: Sequence[XmlElement]) -> dict[str, str]:
@@ -201,19 +213,23 @@ def write_graphml(fabric: Fabric) -> FabricText:
     graph, lost = as_graph(fabric), fabric.lost_in_graph
     check_plain_names(graph, "GraphML")
     keys: dict[tuple[str, str], str] = {}
-    body: list[str] = []
 
     def data(owner: str, attributes: Mapping[str, Any]) -> str:
-        cells = []
-        for name, value in attributes.items():
-            key = keys.setdefault((owner, name), f"d{len(keys)}")
-            cells.append(f'<data key="{key}">{escape(str(value))}</data>')
-        return "".join(cells)
+        of_owner = {
+            keys.setdefault((owner, name), f"d{len(keys)}"): value
+            for name, value in attributes.items()
+        }
+        return "".join(
+            f'<data key="{key}">{escape(str(value))}</data>' for key, value in of_owner.items()
+        )
 
     groups = {} if isinstance(fabric, GraphFabric) else _groups(fabric, graph)
-    for element in graph.elements:
-        cells = data("node", _element_attributes(element) | groups.get(element.id, {}))
-        body.append(f"<node id={quoteattr(element.id)}>{cells}</node>")
+    body = [
+        f"<node id={quoteattr(element.id)}>"
+        + data("node", _element_attributes(element) | groups.get(element.id, {}))
+        + "</node>"
+        for element in graph.elements
+    ]
     for link in graph.links:
         cells = data(
             "edge",
@@ -291,10 +307,8 @@ def _with_fabric_attributes(
     source: Source, document: Document, attributes: Mapping[str, str]
 ) -> Document:
     """Return the document with the name, routing and seed that a file states."""
-    stated = {key: attributes[key] for key in ("name", "routing") if key in attributes}
+    stated = {key: attributes[key][:200] for key in ("name", "routing") if key in attributes}
     source.check_text("name", "the name of the fabric", stated.get("name", ""))
-    if "name" in stated:
-        stated["name"] = stated["name"][:200]
     seed = int(
         source.number("", "ecmp_seed", attributes.get("ecmp_seed", 0), whole=True, zero=True)
     )

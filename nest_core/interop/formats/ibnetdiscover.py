@@ -4,7 +4,8 @@ Blocks describe switches and channel adapters (HCAs), every link stands in the b
 ends. The first word of an adapter's description is its host, the number in the next its rail
 (``dgx-04 mlx5_5``, ``dgx-04 HCA-6``). Adapters of a host with one ``sysimgguid`` are the ports of
 one card: one NIC, by the lowest rail of them, with the links and the rate of all. The inside of
-hosts is assumed, and their devices are numbered in the order of the hosts' names.
+hosts is assumed, and their devices are numbered in the order of the hosts' names. A device whose
+NIC is down, as most hosts have it, shares another's, and all others stay on their rails.
 
 Rates are what a link carries after its line code, from the InfiniBand Architecture Specification,
 volume 2: lanes of 2.5, 5 and 10 Gb/s with 8b/10b (SDR, DDR, QDR: 4x QDR carries 32 of 40 Gb/s),
@@ -14,7 +15,7 @@ as they are named, 50 (HDR), 100 (NDR) and 200 Gb/s (XDR).
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from nest_core.documents import grouped, plural, summed
@@ -308,14 +309,6 @@ def _compute_nodes(source: Source, hosts: dict[str, Cards], draft: Draft) -> lis
         f" left out, {'not listed as' if place else 'by their names or few NICs no'} nodes"
         f" of devices: {listed(others)}.",
     )
-    rails = {name: {min(ports)[0] for ports in hosts[name].values()} for name in chosen}
-    every = Counter(map(frozenset, rails.values())).most_common(1)[0][0]
-    down = [f"{name} nic{rail}" for name in chosen for rail in sorted(every - rails[name])]
-    draft.note(
-        len(down),
-        "NIC",
-        f" without a link, down or missing, that other hosts have: {listed(down)}.",
-    )
     # node9 comes before node10, whatever was discovered first: ranks are given in this order.
     return sorted(chosen, key=lambda name: (place.get(short_name(name), 0), _natural(name)))
 
@@ -339,7 +332,17 @@ def _add_hosts(
     rates = summed((guid, rate) for ends, (rate, _) in links.items() for guid, _port in ends)
     names: dict[str, str] = {}
     every: dict[str, float] = {}
-    per_host, uneven = source.assumed.devices_per_node, 0
+    rails = {name: {min(ports)[0] for ports in cards.values()} for name, cards in hosts.items()}
+    # Of sets of rails that are as common, the largest: NICs are missing sooner than added.
+    sets = Counter(map(frozenset, rails.values())).items()
+    usual = max(sets, key=lambda item: (item[1], len(item[0])))[0]
+    down = [f"{name} nic{rail}" for name in hosts for rail in sorted(usual - rails[name])]
+    draft.note(
+        len(down),
+        "NIC",
+        f" without a link, down or missing, that other hosts have: {listed(down)}.",
+    )
+    per_host, uneven, shared = source.assumed.devices_per_node, 0, 0
     for name, cards in hosts.items():
         nics: dict[str, float] = {}
         for ports in sorted(map(sorted, cards.values())):
@@ -348,8 +351,11 @@ def _add_hosts(
             nic = nic if nic not in nics else f"{nic} {guid}"
             nics[nic] = sum(rates[port] for _, port in ports)
             names |= {port: nic for _, port in ports}
-        uneven += len(nics) != per_host
-        draft.host(nodes[guid].line, name, nics, 0.0)
+        is_short = rails[name] < usual and len(nics) == len(rails[name])
+        uses = [f"{name} nic{rail}" for rail in _uses(rails[name], usual)] if is_short else [*nics]
+        shared += is_short
+        uneven += len(uses) != per_host
+        draft.host(nodes[guid].line, name, nics, 0.0, uses)
         every |= nics
     draft.notes.append(
         f"{plural(per_host, 'device')} per host {source.assumed.inside_words} assumed, each on the"
@@ -360,8 +366,32 @@ def _add_hosts(
         "host",
         " with another number of NICs than of devices: devices were spread over them in order.",
     )
+    draft.note(
+        shared,
+        "host",
+        " with NICs that are down: devices of those share the NIC that fewest use, of several that"
+        " of the nearest rail; all others use that of their rail.",
+    )
     _note_slow(draft, "NIC", every)
     return names
+
+
+def _uses(present: Set[int], usual: Set[int]) -> list[int]:
+    """Return for every usual rail the one whose NIC its devices use: its own, unless it is down.
+
+    Then that which fewest use, of several the nearest, of two the lower.
+
+    Examples
+    --------
+    >>> _uses({0, 1, 3}, {0, 1, 2, 3}), _uses({0, 1}, {0, 1, 2, 3})
+    ([0, 1, 1, 3], [0, 1, 1, 0])
+    """
+    uses = {rail: rail for rail in present}
+    for rail in sorted(usual - present):
+        uses[rail] = min(
+            ([*uses.values()].count(other), abs(other - rail), other) for other in present
+        )[-1]
+    return [uses[rail] for rail in sorted(uses)]
 
 
 def _note_slow(draft: Draft, noun: str, rates: dict[str, float]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 
 import pytest
 from cluster_logs import Printed, nccl, printed
@@ -12,6 +13,7 @@ from nest_core.calibration.inspection.inspect import Inspected, inspect
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
+from nest_core.interop.formats import read_fabric
 from nest_core.network import collapse
 from nest_core.network.collective import collective
 from nest_core.scenario import Scenario, fabric_document, load_fabric
@@ -106,6 +108,43 @@ def test_nvlinks_and_nics_are_counted_on_a_node_that_is_not_the_usual():
     assert (node["group_size"], node["bandwidth_GBps"]) == (4, 200.0)
     assert (leaf["group_size"], leaf["bandwidth_GBps"]) == (4, 12.5)
     assert any("4 devices of a node share its 2 NICs" in one for one in found.assumed)
+
+
+def test_slow_nics_and_cables_are_told_as_a_conversion_tells_them(cluster):
+    """`inspect` took their usual rate for one that it knows better."""
+    text = cluster.ibnetdiscover
+    for ends in (r'"node03 mlx5_\d+" lid 7', r'"spine\d+" lid 7'):
+        row = re.search(rf'(?m)^\[(\d+)\]\t"(\S+)"\[(\d+)\].*{ends} 4xNDR$', text)
+        assert row is not None
+        near = re.findall(r'Switch\t\d+ "(\S+)"', text[: row.start()])[-1]
+        far = re.search(
+            rf'(?m)^(?:Ca|Switch)\t\d+ "{row[2]}"[^v]*?^\[{row[3]}\].*"{near}".*$', text
+        )
+        assert far is not None
+        for lines in (row[0], far[0]):
+            text = text.replace(lines, lines[: -len("4xNDR")] + "1xNDR")
+    notes = read_fabric(text.encode(), "ib.txt").notes
+    slow = [note for note in notes if "slower than the usual 50 GB/s" in note]
+    assert [note.split()[1] for note in slow] == ["NIC", "cable"]
+    for files in ([("ib.txt", text)], [("ib.txt", text), ("topo.txt", cluster.topo)]):
+        assert {*slow} <= {*inspect(files).assumed}
+
+
+def test_devices_keep_their_rails_where_adapters_are_not_those_of_the_matrix(cluster):
+    """And where a NIC is down its device has the nearest rail's, as without the matrix."""
+    text = re.sub(r"mlx5_(\d+)", r"HCA-\1", cluster.ibnetdiscover)
+    block = re.search(r'(?m)^vendid.*\n(?:.+\n){3}Ca\t.*"node03 HCA-\d+"\n(?:.+\n)+', text)
+    assert block is not None
+    guid = re.search(r'Ca\t1 "(\S+)"', block[0])
+    assert guid is not None
+    text = re.sub(rf'(?m)^.*"{guid[1]}".*\n', "", text.replace(block[0], ""))
+    found = [inspect([("ib.txt", text), *topo]) for topo in ([], [("topo.txt", cluster.topo)])]
+    links = [
+        {(link["a"], link["b"]) for link in one.scenario["fabric"]["link"] if "node03" in link["a"]}
+        for one in found
+    ]
+    assert links[0] == links[1]
+    assert any("8 nodes use" in one and "is down" in one for one in found[1].assumed)
 
 
 def test_all_logs_together_leave_little_to_assume(cluster):
