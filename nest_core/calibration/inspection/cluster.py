@@ -137,8 +137,8 @@ def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> C
         links = _by_affinity(logs.topo.node, elements, links, "mlx5_" in log.text, assumed)
     else:
         assumed.append(
-            "The devices of a node use its NICs in order, that of the nearest rail where theirs is"
-            " down: no nvidia-smi topo -m states which is near."
+            "The devices of a node use its NICs in order, and share another's where theirs is down:"
+            " no nvidia-smi topo -m states which is near."
         )
     return Cluster(tables | {"link": links}, len(names), names)
 
@@ -202,9 +202,8 @@ def _by_affinity(
     ]
     if unknown := len(inside) - len(columns):
         assumed.append(
-            f"The devices of {plural(unknown, 'node')} use its NICs in order, that of the"
-            " nearest rail where theirs is down: their adapters are not those that nvidia-smi topo"
-            " -m names."
+            f"The devices of {plural(unknown, 'node')} use its NICs in order, and share another's"
+            " where theirs is down: their adapters are not those that nvidia-smi topo -m names."
         )
     return result
 
