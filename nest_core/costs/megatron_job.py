@@ -136,7 +136,10 @@ _HARMLESS = re.compile(
     | start-method | local-(rank|ranks)-.* | no-python | module | run-path | distributed-timeout-.*
     | nodes | ntasks(-per-node)? | gpus(-per-(node|task))? | cpus-per-task | gres | mem | exclusive
     | partition | account | time | job-name | output | error | export | label | mpi | cpu-bind
-    | kill-on-bad-exit | wait | (no-)?container-.*
+    | kill-on-bad-exit | wait | (no-)?container-.* | wrap
+    # containers, and the lone -- before what runs in one
+    | rm | interactive | tty | privileged | ipc | network | shm-size | ulimit | volume | mount
+    | workdir | env(-file)? | runtime | container | namespace |
     # constants and shapes whose cost is the model family's
     | norm-epsilon | normalization | rotary-.* | use-rotary-position-embeddings | use-rope-scaling
     | (no-)?position-embedding(-type)? | max-position-embeddings

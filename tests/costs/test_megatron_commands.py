@@ -119,16 +119,25 @@ def test_flags_kept_in_variables_are_read(text):
 
 @pytest.mark.parametrize(
     "shell",
-    ["ssh node1 '{}'", 'pdsh -w node[1-8] "{}"', "srun -N8 bash -c '{}'", "ssh a \"ssh b '{}'\""],
+    [
+        "ssh node1 '{}'",
+        'pdsh -w node[1-8] "{}"',
+        "srun -N8 bash -c '{}'",
+        "ssh a \"ssh b '{}'\"",
+        'sbatch -N 8 --wrap "{}"',
+        "kubectl exec trainer-0 --namespace ml -- {}",
+        "docker run --gpus all --rm --ipc=host --shm-size 64g -v /d:/d img {}",
+    ],
 )
-def test_a_quoted_command_is_its_words(shell):
-    """Its degrees were dropped in silence, and another plan was priced and exported."""
+def test_a_command_within_another_is_its_words(shell):
+    """Degrees of quoted ones were dropped in silence; "-- torchrun may change time or memory"."""
     command = (
         "torchrun --nnodes=8 --nproc-per-node=8 pretrain_gpt.py --tensor-model-parallel-size 8"
         " --pipeline-model-parallel-size 4 --micro-batch-size 2"
     )
-    plan = read_pasted(shell.format(command), 34, 64).plan
-    assert plan == read_plan("dp=2,tp=8,pp=4,micro_batch=2", 34, 64)
+    read = read_pasted(shell.format(command), 34, 64)
+    assert read.plan == read_plan("dp=2,tp=8,pp=4,micro_batch=2", 34, 64)
+    assert read.unpriced == ()
 
 
 @pytest.mark.parametrize("word", ["$GPT_ARGS", "${GPT_ARGS[@]}", '"$@"', "$MODEL_PARAMS"])

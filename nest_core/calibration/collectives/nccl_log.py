@@ -35,7 +35,7 @@ _RANK = re.compile(
 _FAILED = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b|^# Out of bounds values .*\bFAILED\b")
 _FOOTER = re.compile(r"(?m)^(?:.{0,40}[ :>])?# Avg bus bandwidth\s*: [\d.]+")
 _PROGRAM = re.compile(r"\b([a-z_]+)_perf\b")
-_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<\w+>:|\d+:)\s*")
+_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<\w+>:| *\d+:|[A-Za-z][\w.-]*:(?= ))\s*")
 _TIMESTAMP = re.compile(r"\s\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*$")
 _PER_ITERATION = 21
 """Columns with the shortest, longest, 99th percentile and spread of iterations after each group."""
@@ -124,7 +124,7 @@ def read_run(text: str, name: str, *, every_rank: bool = True) -> NcclRun:
     rows: list[tuple[float, float]] = []
     last = ""
     for number, printed in enumerate(text.splitlines(), start=1):
-        line = _PREFIX.sub("", printed)  # without what mpirun and srun put before it
+        line = _PREFIX.sub("", printed)  # without what mpirun, srun -l and pdsh put before it
         if _FAILED.search(line):
             raise InputError(
                 f"{name} line {number}",

@@ -189,7 +189,7 @@ def _method(plan: Plan) -> str:
         "plan.cuts",
         f"must be even in layers or in blocks for {_NAME}",
         ", ".join(map(str, plan.cuts)),
-        "choose a pp that divides the blocks, or export for Megatron-LM",
+        "leave the cuts out for even ones, or export for Megatron-LM",
     )
 
 

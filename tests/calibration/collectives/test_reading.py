@@ -27,11 +27,11 @@ def test_a_log_is_read():
 
 
 def test_hosts_programs_and_prefixes():
-    """Two hosts are two nodes; mpirun's and srun's prefixes are taken off."""
+    """Two hosts are two nodes; prefixes of mpirun, srun -l and pdsh are taken off."""
     text = LOG.read_text().replace("node-0 device  7", "node-1 device  7")
     text = "# Collective test starting: alltoall_perf\n" + text
     lines = text.splitlines()
-    for prefix in ("", "[1,0]<stdout>:", "3: "):
+    for prefix in ("", "[1,0]<stdout>:", "3: ", " 3: ", "gpu-01.cluster: "):
         rows = read_log("\n".join(prefix + line for line in lines), "log")
         assert {(row.op, row.devices, row.nodes) for row in rows} == {("all_to_all", 8, 2)}
 
