@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from against_oracle import priced_as_over_devices, search_finds_the_best
 from oracle import Oracle
 from oracle_layouts import layouts
 from planner_instances import any_choice, any_picks, any_stages, large_instance, random_instance
@@ -17,9 +18,7 @@ from nest_core.costs import (
     Plan,
     Point,
     Problem,
-    StageStrategy,
     StateBytes,
-    price,
 )
 from nest_core.costs.parse import read_plan
 from nest_core.costs.timeline import timeline
@@ -27,7 +26,7 @@ from nest_core.documents.errors import InputError
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.interop.exporters.megatron_core import layout_string
 from nest_core.network import collapse
-from nest_core.planner import SearchSpace, audit, search
+from nest_core.planner import SearchSpace, search
 from nest_core.planner.layouts import even_patterns, uneven_patterns
 
 
@@ -70,13 +69,7 @@ def test_any_layout_is_priced_as_over_concrete_devices(seed):
             break
     cuts, recompute = any_stages(dice, instance, choice)
     picks = any_picks(dice, choice) if seed % 4 == 3 else ()
-    strategies = tuple(StageStrategy(*pick) for pick in picks)
-    report = price(problem, Plan(Point(*choice), cuts, recompute, strategies))
-    told = oracle.price(choice, cuts, recompute, picks)
-    assert report.iteration_s == pytest.approx(told.seconds, rel=1e-9), choice
-    assert sum(seconds for _, seconds in report.terms) == pytest.approx(report.iteration_s)
-    for stage, mine in zip(report.stages, told.stages, strict=True):
-        assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
+    report = priced_as_over_devices(problem, oracle, choice, cuts, recompute, picks)
     if report.plan.is_replayed:
         once = max(stage.sync_s for stage in report.stages)
         played = timeline(problem, report).end_s.max()
@@ -94,20 +87,7 @@ def test_the_search_finds_the_best_of_every_layout(seed):
         interleave=(1, 2, 3),
         layouts="uneven",
     )
-    oracle = Oracle(instance.fabric, instance.problem, space)
-    choices = list(oracle.choices())
-    if not choices:
-        with pytest.raises(InputError):
-            search(instance.problem, space)
-        return
-    ranking = oracle.ranking()
-    result = search(instance.problem, space)
-    assert (result.best is None) == (not ranking)
-    assert result.certificate.points == len(choices)
-    if result.best is not None:
-        assert result.certificate.proven
-        assert result.best.iteration_s == pytest.approx(ranking[0].seconds, rel=1e-9)
-    assert not audit(instance.problem, space, result, 20, seed).violations
+    search_finds_the_best(instance, space, seed)
 
 
 def test_blocks_that_do_not_divide_may_be_interleaved():

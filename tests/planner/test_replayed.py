@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from against_oracle import priced_as_over_devices, search_finds_the_best
 from oracle import Oracle
 from planner_instances import any_choice, any_stages, large_instance, random_instance
 
-from nest_core.costs import IDEAL_OVERLAP, LayerTable, Plan, Point, Problem, StateBytes, price
+from nest_core.costs import IDEAL_OVERLAP, LayerTable, Problem, StateBytes
 from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.planner import SearchSpace, audit, search
+from nest_core.planner import SearchSpace, search
 from nest_core.planner.frontier import Frontier
 
 SCHEDULES = (
@@ -48,13 +49,7 @@ def test_any_plan_is_priced_as_over_concrete_devices(seed, schedule):
             break
     choice = choice._replace(schedule=schedule, interleave=2)
     cuts, recompute = any_stages(dice, instance, choice)
-    report = price(problem, Plan(Point(*choice), cuts, recompute))
-    told = oracle.price(choice, cuts, recompute)
-    assert report.iteration_s == pytest.approx(told.seconds, rel=1e-9), choice
-    assert sum(seconds for _, seconds in report.terms) == pytest.approx(report.iteration_s)
-    for stage, mine in zip(report.stages, told.stages, strict=True):
-        assert stage.sync_s == pytest.approx(mine.sync, rel=1e-9, abs=1e-12)
-        assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
+    report = priced_as_over_devices(problem, oracle, choice, cuts, recompute)
     once = max(stage.sync_s for stage in report.stages)
     played = timeline(problem, report).end_s.max()
     assert played + once == pytest.approx(report.iteration_s, rel=1e-9)
@@ -71,20 +66,7 @@ def test_the_search_finds_the_best_of_every_plan(seed):
         interleave=(1, 2),
         layouts="uneven" if seed % 3 else "even",
     )
-    oracle = Oracle(instance.fabric, instance.problem, space)
-    choices = list(oracle.choices())
-    if not choices:
-        with pytest.raises(InputError):
-            search(instance.problem, space)
-        return
-    ranking = oracle.ranking()
-    result = search(instance.problem, space)
-    assert (result.best is None) == (not ranking)
-    assert result.certificate.points == len(choices)
-    if result.best is not None:
-        assert result.certificate.proven
-        assert result.best.iteration_s == pytest.approx(ranking[0].seconds, rel=1e-9)
-    assert not audit(instance.problem, space, result, 20, seed).violations
+    search_finds_the_best(instance, space, seed)
 
 
 @pytest.mark.parametrize("schedule", ["zbv", "dualpipev", "interleaved_zb"])

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from against_oracle import priced_as_over_devices
 from oracle import Oracle
 from planner_instances import any_choice, any_stages, large_instance, random_instance
 
-from nest_core.costs import IDEAL_OVERLAP, Plan, Point, price
+from nest_core.costs import IDEAL_OVERLAP
 from nest_core.planner import search
 
 SCHEDULES = (
@@ -30,13 +31,7 @@ def test_any_plan_is_priced_as_over_concrete_devices(seed):
     for schedule in ("zb_h1", "zb_1p", "zb_2p"):
         choice = any_choice(dice, instance)._replace(schedule=schedule, interleave=1)
         cuts, recompute = any_stages(dice, instance, choice)
-        report = price(problem, Plan(Point(*choice), cuts, recompute))
-        told = oracle.price(choice, cuts, recompute)
-        assert report.iteration_s == pytest.approx(told.seconds, rel=1e-9), choice
-        assert sum(seconds for _, seconds in report.terms) == pytest.approx(report.iteration_s)
-        for stage, mine in zip(report.stages, told.stages, strict=True):
-            assert stage.sync_s == pytest.approx(mine.sync, rel=1e-9, abs=1e-12)
-            assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
+        priced_as_over_devices(problem, oracle, choice, cuts, recompute)
 
 
 @pytest.mark.sampled(8)

@@ -14,17 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import absent  # noqa: F401
-from core_stages import (
-    cuts_of,
-    groups_of,
-    local_experts,
-    meant_groups,
-    meant_recomputation,
-    planned_cuts,
-    recomputed,
-    stages,
-    zero_of,
-)
+from core_stages import pairs_of, stages
 from megatron.bridge.training.config import runtime_config_update
 from megatron.bridge.training.setup import _validate_and_set_vocab_size
 from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
@@ -63,7 +53,6 @@ def _kind(part: Any) -> str:
 
 def read(folder: Path, case: dict[str, Any]) -> None:
     """Raise where Megatron-Bridge refuses the plan or reads another one."""
-    plan = case["plan"]
     os.environ |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": str(case["ranks"])}
     os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
     launch = (folder / "launch.sh").read_text()
@@ -76,28 +65,15 @@ def read(folder: Path, case: dict[str, Any]) -> None:
     if vocabulary % model.tensor_model_parallel_size and not is_padded:
         raise ValueError(f"a vocabulary of {vocabulary:,} is not padded")
     replica = config.data_parallel_size * config.train.micro_batch_size
+    inside = config.dist.use_tp_pp_dp_mapping
     expect(
-        tp=(model.tensor_model_parallel_size, plan["tp"]),
-        sp=(model.sequence_parallel, plan["sp"]),
-        pp=(model.pipeline_model_parallel_size, plan["pp"]),
-        cp=(model.context_parallel_size, plan["cp"]),
-        ep=(model.expert_model_parallel_size, plan["ep"]),
-        dp=(config.data_parallel_size, plan["dp"]),
-        blocks=(model.num_layers, case["blocks"]),
+        sp=(model.sequence_parallel, case["plan"]["sp"]),
         sequence=(model.seq_length, case["sequence"]),
         batch=(config.train.global_batch_size, case["batch"]),
         micro_batches=(config.train.global_batch_size / replica, case["micro_batches"]),
         layers=(layers_of(model), meant_layers(case)),
-        etp=(model.expert_tensor_parallel_size, plan["etp"]),
-        zero=(zero_of(config.ddp), plan["zero"]),
-        recompute=(recomputed(model), meant_recomputation(plan)),
         vocabulary=(vocabulary, case["vocabulary"]),
-        groups=(
-            groups_of(model, config.dist.use_tp_pp_dp_mapping, config.data_parallel_size, case),
-            meant_groups(case),
-        ),
-        cuts=(cuts_of(model), planned_cuts(plan)),
-        experts=(local_experts(model), case["experts"] // plan["ep"]),
+        **pairs_of(model, config.ddp, config.data_parallel_size, inside, case),
     )
 
 

@@ -10,6 +10,35 @@ from megatron.core.transformer.transformer_layer import get_transformer_layer_of
 MODEL_AXES = ("tensor_model", "context", "pipeline_model")
 
 
+def pairs_of(
+    config: Any, sharding: Any, replicas: int, pipeline_inside: bool, case: dict[str, Any]
+) -> dict[str, tuple[object, object]]:
+    """Return what Megatron Core reads of a plan beside what was meant, by name.
+
+    Parameters
+    ----------
+    config, sharding
+        The model's configuration, and what says how states are divided.
+    pipeline_inside : bool
+        Whether pipelines are numbered before replicas.
+    """
+    plan = case["plan"]
+    return {
+        "tp": (config.tensor_model_parallel_size, plan["tp"]),
+        "pp": (config.pipeline_model_parallel_size, plan["pp"]),
+        "cp": (config.context_parallel_size, plan["cp"]),
+        "ep": (config.expert_model_parallel_size, plan["ep"]),
+        "dp": (replicas, plan["dp"]),
+        "blocks": (config.num_layers, case["blocks"]),
+        "etp": (config.expert_tensor_parallel_size, plan["etp"]),
+        "zero": (zero_of(sharding), plan["zero"]),
+        "recompute": (recomputed(config), meant_recomputation(plan)),
+        "groups": (groups_of(config, pipeline_inside, replicas, case), meant_groups(case)),
+        "cuts": (cuts_of(config), planned_cuts(plan)),
+        "experts": (local_experts(config), case["experts"] // plan["ep"]),
+    }
+
+
 def stages(config: Any) -> Iterator[tuple[int, int | None]]:
     """Give rank of the pipeline and chunk of every virtual stage in order, and pose as it."""
     pp = config.pipeline_model_parallel_size

@@ -12,16 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import absent  # noqa: F401
-from core_stages import (
-    cuts_of,
-    groups_of,
-    local_experts,
-    meant_groups,
-    meant_recomputation,
-    planned_cuts,
-    recomputed,
-    zero_of,
-)
+from core_stages import pairs_of
 from megatron.core.tokenizers.text.libraries.null_tokenizer import NullTokenizer
 from megatron.training import arguments
 from reading import expect, read_all
@@ -51,7 +42,6 @@ def words(folder: Path) -> list[str]:
 
 def read(folder: Path, case: dict[str, Any]) -> None:
     """Raise where Megatron-LM refuses the plan or reads another one."""
-    plan = case["plan"]
     os.environ |= {"RANK": "0", "WORLD_SIZE": str(case["ranks"])}
     os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
     for line in (folder / "launch.sh").read_text().splitlines():
@@ -61,24 +51,11 @@ def read(folder: Path, case: dict[str, Any]) -> None:
     args = arguments.parse_args()
     arguments.validate_args(args)
     config = arguments.core_transformer_config_from_args(args)
+    replicas, inside = args.data_parallel_size, args.use_tp_pp_dp_mapping
     expect(
-        tp=(args.tensor_model_parallel_size, plan["tp"]),
-        pp=(args.pipeline_model_parallel_size, plan["pp"]),
-        cp=(args.context_parallel_size, plan["cp"]),
-        ep=(args.expert_model_parallel_size, plan["ep"]),
-        dp=(args.data_parallel_size, plan["dp"]),
-        blocks=(config.num_layers, case["blocks"]),
         latent=(config.multi_latent_attention, case["latent"]),
-        etp=(config.expert_tensor_parallel_size, plan["etp"]),
-        zero=(zero_of(args), plan["zero"]),
-        recompute=(recomputed(config), meant_recomputation(plan)),
         vocabulary=(NullTokenizer(args.vocab_size).vocab_size, case["vocabulary"]),
-        groups=(
-            groups_of(config, args.use_tp_pp_dp_mapping, args.data_parallel_size, case),
-            meant_groups(case),
-        ),
-        cuts=(cuts_of(config), planned_cuts(plan)),
-        experts=(local_experts(config), case["experts"] // plan["ep"]),
+        **pairs_of(config, args, replicas, inside, case),
     )
 
 
