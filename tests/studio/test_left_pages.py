@@ -60,7 +60,7 @@ def test_a_part_of_the_page_that_was_left_does_not_run(port):
             part = next(one.delta.fragment_id for one in first if one.delta.fragment_id)
             assert pages["compare"] == left
             await line.send(asks(page_script_hash=left, fragment_id=part))
-            assert pages_of(await until_quiet(line)) == [left]  # while it is shown, it does
+            assert {*pages_of(await until_quiet(line))} == {left}  # shown, it does; late runs too
             await line.send(asks(page_script_hash=pages["workload"]))
             await line.send(asks(page_script_hash=left, fragment_id=part))
             assert pages_of(await until_quiet(line)) == [pages["workload"]]
