@@ -6,15 +6,13 @@ what neighbours share is made once; a bounded number is in flight. A task whose 
 again by itself, twice: then its points have failed, and the study goes on.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
@@ -62,7 +60,7 @@ class WorkerPool:
     workers: int = 1
 
     @classmethod
-    def of(cls, executor: Executor | None, workers: int = 1) -> WorkerPool:
+    def of(cls, executor: Executor | None, workers: int = 1) -> Self:
         """Return the pool of an executor that its maker closes; this process without one."""
         return cls() if executor is None else cls(lambda: nullcontext(executor), workers)
 

@@ -1,14 +1,12 @@
 """Rows of studies: what planning a scenario comes to, the table of all points, and its file."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -119,7 +117,7 @@ class StudyRow:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> StudyRow:
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
         """Return the row of what `to_json` gave."""
         plain = dict(fields)
         plain["realised"], plain["values"] = tuple(plain["realised"]), tuple(plain["values"])

@@ -4,9 +4,7 @@ Words may hold names in braces, which the lesson's figure computes: ``{idle:perc
 (`nest_core.teaching.lessons.quantity`).
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -75,7 +73,7 @@ class LessonSpan(SchemaTable):
     step: Annotated[float, Field(gt=0)] = 1.0
 
     @model_validator(mode="after")
-    def _some(self) -> LessonSpan:
+    def _some(self) -> Self:
         if not self.min <= self.max <= self.min + 10_000 * self.step:
             raise ValueError("at most 10,000 steps from min up to max")
         return self

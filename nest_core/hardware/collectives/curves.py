@@ -29,11 +29,9 @@ Units: seconds, bytes, bytes/s per device and direction.
 References: NVIDIA/nccl@5067397 ``src/graph/tuning.cc``; nccl-tests ``PERFORMANCE.md``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -186,7 +184,7 @@ class Curve:
         rings = [regime for regime in self.regimes if regime.algorithm == "ring"]
         return max(max(regime.efficiency) for regime in rings)
 
-    def reaching(self, factor: float, all_to_all: float = 1.0, in_network: float = 1.0) -> Curve:
+    def reaching(self, factor: float, all_to_all: float = 1.0, in_network: float = 1.0) -> Self:
         """Return the same curve where links carry ``factor`` of what they did, at most all of it.
 
         Of that, all-to-alls and switches that reduce reach such a part again.
@@ -252,7 +250,7 @@ class Curve:
         nodes: int,
         size_bytes: npt.ArrayLike,
         bandwidth_Bps: float,
-        local: Curve,
+        local: Self,
         local_bandwidth_Bps: float,
     ) -> FloatArray:
         """Seconds over several nodes; ``self`` is the network's curve, ``local`` the node's."""
