@@ -1,5 +1,7 @@
 """How far the elements of a graph are from its devices, and which switches serve devices alone."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import TypeVar
 

@@ -32,6 +32,8 @@ of `ScaleUpLinkMap`, as in fabrics that are picked: a flow spreads evenly over i
 and collectives may send to all others at once over the links of each device.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -11,6 +11,8 @@ The slow way to the time of a traffic pattern, which shares no code with `LinkMa
 * tori go dimension by dimension, and dragonflies stay within the two groups.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable

@@ -5,6 +5,8 @@ hosts of a fabric a scheduler should keep together. Between hosts every device i
 one uplink per level, because schedulers state neither rates nor numbers of links.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
