@@ -1,6 +1,6 @@
 """Run the tools, print the table, write ``docs/outside.md``: ``make outside ARGS="torchtitan"``.
 
-With names of tools only these run, and only the table is printed.
+With names of tools only these run, and only their rows are written anew.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
-    "infragraph", "slurm", "netbox", "chakra", "facts", "galvatron",
+    "simgrid", "infragraph", "slurm", "netbox", "chakra", "facts", "galvatron",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 
@@ -22,8 +22,9 @@ HEAD = """# Tools of other people
 What `make outside` saw on {date} ({system}, Python {python}; {minutes:.0f} minutes, {gib:.1f} GiB
 below `build/outside`). Every tool runs in a virtual environment of its own (or from Debian packages
 that are unpacked there), one after another, without an accelerator; `benchmarks/outside` has a
-module for each. Drawn plans are the first 60 of a seeded sequence that we export; those that we
-refuse before are counted, and why is said in [Export](export.md).
+module for each, and one that runs alone writes its rows anew. Drawn plans are the first 60 of a
+seeded sequence that we export; those that we refuse before are counted, and why is said in
+[Export](export.md).
 
 """
 
@@ -38,6 +39,19 @@ def table(rows: list[Row]) -> str:
             f"| {row.tool} | {row.version} | {row.what} | {counts[0]} | {counts[1]} | {remark} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def updated(page: str, rows: list[Row]) -> str:
+    """Return a page with rows of the same tool and subject replaced, and others at the end."""
+    new = {_subject(line): line for line in table(rows).splitlines()[2:]}
+    lines = [new.pop(_subject(line), line) for line in page.splitlines()]
+    return "\n".join([*lines, *new.values()]) + "\n"
+
+
+def _subject(line: str) -> tuple[str, ...]:
+    """Return the tool and the subject of a row; the line itself where it is none."""
+    cells = line.split(" | ")
+    return (cells[0], cells[2]) if len(cells) > 2 else (line,)
 
 
 def main() -> None:
@@ -56,7 +70,10 @@ def main() -> None:
         print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
     text = table(rows)
     print(text)
-    if not asked.tools:
+    page = ROOT / "docs" / "outside.md"
+    if asked.tools:
+        page.write_text(updated(page.read_text(), rows))
+    else:
         size = sum(path.lstat().st_size for path in BUILD.rglob("*") if path.is_file())
         head = HEAD.format(
             date=datetime.date.today().isoformat(),
@@ -65,7 +82,7 @@ def main() -> None:
             minutes=(time.monotonic() - began) / 60,
             gib=size / 2**30,
         )
-        (ROOT / "docs" / "outside.md").write_text(head + text)
+        page.write_text(head + text)
 
 
 if __name__ == "__main__":

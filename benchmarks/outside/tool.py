@@ -168,6 +168,22 @@ class Debian:
             "LD_LIBRARY_PATH": os.pathsep.join(libraries),
         }
 
+    def run_python(self, version: str, program: str, *words: object) -> str:
+        """Return what a program of ``inside/`` prints, run by the Python among the packages.
+
+        It has its own C library, so the packages' loader starts it.
+        """
+        root = self.root()
+        libraries = next(root.glob("usr/lib/*/ld-linux-*")).parent
+        loader = next(libraries.glob("ld-linux-*"))
+        command = [str(loader), "--library-path", str(libraries)]
+        command += [str(root / "usr/bin" / f"python{version}"), str(INSIDE / program)]
+        homes = {
+            "PYTHONHOME": str(root / "usr"),
+            "PYTHONPATH": str(root / "usr/lib/python3/dist-packages"),
+        }
+        return _run([*command, *map(str, words)], RUN_S, environment=os.environ | homes)
+
     def version(self) -> str:
         """Return the version of the package that gives the name."""
         file = next((self.root().parent / "packages").glob(f"{self.name}_*.deb"))
@@ -214,10 +230,17 @@ def _python(version: str) -> str:
     raise Missing(f"there is no {name} here")
 
 
-def _run(words: Sequence[str], limit_s: int = INSTALL_S, folder: Path = BUILD) -> str:
+def _run(
+    words: Sequence[str],
+    limit_s: int = INSTALL_S,
+    folder: Path = BUILD,
+    environment: dict[str, str] | None = None,
+) -> str:
     BUILD.mkdir(parents=True, exist_ok=True)  # some tools write where they run
     try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=limit_s)
+        done = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit_s
+        )
     except subprocess.TimeoutExpired as error:
         raise Missing(f"{Path(words[0]).name} took more than {limit_s} s") from error
     if done.returncode:
