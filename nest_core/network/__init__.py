@@ -10,6 +10,7 @@ from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, exchange, level_bl
 from nest_core.network.levels import Level, Network, Outline
 from nest_core.network.link_graph import DEVICE, Path, shortest_paths
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap, Routes
+from nest_core.network.link_names import link_group_name
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.steps import CollectiveStep, Steps
 from nest_core.network.torus import TorusLinkMap, TorusShape
@@ -67,6 +68,7 @@ __all__ = [
     "is_counted",
     "knows_nodes",
     "level_blocks",
+    "link_group_name",
     "message_time",
     "price_phases",
     "reduce_scatters",

@@ -18,10 +18,12 @@ from typing import Literal
 import numpy as np
 
 from nest_core.documents.errors import InputError, require
+from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
-from nest_core.network.explicit import EXPLICIT_DEVICES, LinkLoad, explicit_loads
+from nest_core.fabric.lattice import lattice_of
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
+from nest_core.network.link_names import link_group_name
 from nest_core.network.phases import Phase, check_size, price_phases
 from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
 
@@ -42,6 +44,16 @@ Direction = Literal["fwd", "fwdbwd"]
 PATTERNS = ("dp_ring", "dp_hier", "pp")
 DIRECTIONS = ("fwd", "fwdbwd")
 BUSIEST = 8
+EXPLICIT_DEVICES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLoad:
+    """Bytes that cross a link (or all parallel links, one direction), and its bandwidth."""
+
+    name: str
+    load_bytes: float
+    capacity_Bps: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +65,12 @@ class PatternTraffic:
     time_s : float
         As the planner prices it.
     explicit_time_s : float or None
-        From the loads of the explicit link graph; None where there is none to walk.
+        Of the same flows over the fabric's explicit link graph; None where there is none to walk.
     contention_free_s : float
         Each flow alone on its path.
     busiest : tuple of LinkLoad
-        The busiest links of the explicit graph.
+        The busiest links of that graph, else of those that the planner counts; under static ECMP
+        of one draw of the hash.
     """
 
     time_s: float
@@ -162,35 +175,49 @@ def traffic(
     Parameters
     ----------
     fabric : Fabric or None
-        What ``network`` was collapsed from, for the explicit link loads: up to 1,024 devices,
-        and not on twisted tori, whose routes no graph search picks alone.
+        What ``network`` was collapsed from, for its explicit link graph: up to 1,024 devices, and
+        not of twisted tori.
     """
     check_size(size)
     phases = pattern_phases(network, pattern, replica, stage, directions)
-    time = price_phases(network.link_map, phases, 1).seconds(size)[0]
-    seconds, busiest = _explicit(fabric, phases, size, network.link_map.variants)
-    return PatternTraffic(float(time), seconds, _alone(network, phases, size), busiest)
+    explicit = None if fabric is None else _explicit(fabric, network)
+    return PatternTraffic(
+        _seconds(network, phases, size),
+        None if explicit is None else _seconds(explicit, phases, size),
+        _alone(network, phases, size),
+        _busiest(explicit or network, phases, size),
+    )
 
 
-def _explicit(
-    fabric: Fabric | None, phases: list[Phase], size: float, draws: int
-) -> tuple[float | None, tuple[LinkLoad, ...]]:
-    if fabric is None or fabric.devices > EXPLICIT_DEVICES or getattr(fabric, "twisted", False):
-        return None, ()
-    flows = [
-        list(
-            zip(
-                p.source.tolist(),
-                p.target.tolist(),
-                (p.volume * size).tolist(),
-                p.steps.tolist(),
-                strict=True,
-            )
-        )
-        for p in phases
-    ]
-    results = [explicit_loads(fabric, flows, draw) for draw in range(draws)]
-    return sum(entry.time_s for entry in results) / draws, results[0].links[:BUSIEST]
+def _seconds(network: Network, phases: list[Phase], size: float) -> float:
+    return float(price_phases(network.link_map, phases, 1).seconds(size)[0])
+
+
+def _explicit(fabric: Fabric, network: Network) -> Network | None:
+    """Return the network of a fabric's link graph; tori and dragonflies count every link anyway."""
+    if fabric.devices > EXPLICIT_DEVICES or getattr(fabric, "twisted", False):
+        return None
+    if isinstance(fabric, Dragonfly) or lattice_of(fabric):
+        return network
+    from nest_core.network.clusters import graph_network  # scipy: few ask for explicit links
+
+    return graph_network(fabric.explicit(), fabric.routing, fabric.ecmp_seed)
+
+
+def _busiest(network: Network, phases: list[Phase], size: float) -> tuple[LinkLoad, ...]:
+    """Return the links that send longest, busiest first."""
+    link_map = network.link_map
+    load = np.zeros_like(link_map.capacity_Bps)
+    for phase in phases:
+        routes = link_map.routes(phase.source, phase.target)
+        moved = routes.share * phase.volume[routes.flow] * size
+        load += np.bincount(routes.link_group, moved, minlength=len(load))
+    first = np.argsort(-load / link_map.capacity_Bps, kind="stable")[:BUSIEST]
+    return tuple(
+        LinkLoad(link_group_name(network, at), float(load[at]), float(link_map.capacity_Bps[at]))
+        for at in first.tolist()
+        if load[at] > 0
+    )
 
 
 def _alone(network: Network, phases: list[Phase], size: float) -> float:

@@ -21,8 +21,8 @@ from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.costs.software import LINKS_ALONE
+from nest_core.network import link_group_name
 from nest_core.network.link_map import ECMP_DRAWS
-from nest_core.report.figures.levels import link_group_name
 from nest_core.scenario import load_scenario
 
 DENSE, EXPERTS = "llama2-7b-64-h100", "mixtral-8x7b-256-tpuv4like"

@@ -12,7 +12,8 @@ from nest_core.costs.communication import CLASSES
 from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.documents.units import humanise_bytes, percent
-from nest_core.report.figures.levels import link_group_name, linkload_figure
+from nest_core.network import link_group_name
+from nest_core.report.figures.levels import linkload_figure
 from nest_core.scenario import load_scenario
 
 PLANS = {

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -26,32 +25,12 @@ import numpy as np
 from nest_core.fabric import Fabric, Torus
 from nest_core.fabric.lattice import lattice_of
 
-__all__ = ["EXPLICIT_DEVICES", "ExplicitLoads", "LinkLoad", "explicit_loads"]
-
-EXPLICIT_DEVICES = 1024
 ENTER = {"device": 1e4, "nic": 1e8, "switch": 0.0}  # beside one per hop
 Flow = tuple[int, int, float, float]
 Link = tuple[Hashable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkLoad:
-    """Bytes that cross a link (or all parallel links, one direction), and its bandwidth."""
-
-    name: str
-    load_bytes: float
-    capacity_Bps: float
-
-
-@dataclass(frozen=True, slots=True)
-class ExplicitLoads:
-    """Seconds on the busiest link, and all links that carry something, busiest first."""
-
-    time_s: float
-    links: tuple[LinkLoad, ...]
-
-
-def explicit_loads(fabric: Fabric, phases: Iterable[list[Flow]], draw: int = 0) -> ExplicitLoads:
+def explicit_seconds(fabric: Fabric, phases: Iterable[list[Flow]], draw: int = 0) -> float:
     """Time of phases that follow one another.
 
     Parameters
@@ -64,7 +43,6 @@ def explicit_loads(fabric: Fabric, phases: Iterable[list[Flow]], draw: int = 0) 
     """
     paths = _Paths(fabric, draw)
     seconds = 0.0
-    total: dict[Link, float] = defaultdict(float)
     for flows in phases:
         load: dict[Link, float] = defaultdict(float)
         alone = started = 0.0
@@ -77,23 +55,7 @@ def explicit_loads(fabric: Fabric, phases: Iterable[list[Flow]], draw: int = 0) 
             started = max(started, steps * latency)
         busiest = max((load[link] / paths.capacity[link] for link in load), default=0.0)
         seconds += max(busiest, alone) + started
-        for link, value in load.items():
-            total[link] += value
-    links = [
-        LinkLoad(f"{_named(link[0])} → {_named(link[1])}", value, paths.capacity[link])
-        for link, value in total.items()
-    ]
-    links.sort(key=lambda entry: (-entry.load_bytes / entry.capacity_Bps, entry.name))
-    return ExplicitLoads(seconds, tuple(links))
-
-
-def _named(element: object) -> str:
-    if isinstance(element, int):
-        return f"device {element}"
-    if isinstance(element, tuple):
-        name = next((part for part in element if isinstance(part, str)), "element")
-        return f"{name} {'.'.join(str(part) for part in element[element.index(name) + 1 :])}"
-    return str(element)
+    return seconds
 
 
 class _Paths:
