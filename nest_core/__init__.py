@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nest_core.api.answer import Answer, plan
     from nest_core.api.calibrate import calibrate
+    from nest_core.api.compiler import compiled
     from nest_core.api.export import export
     from nest_core.api.levels import levels
     from nest_core.api.next_runs import next_runs
@@ -40,6 +41,7 @@ __all__ = [
     "Scenario",
     "calibrate",
     "compare",
+    "compiled",
     "design",
     "export",
     "levels",
@@ -63,6 +65,7 @@ _HOMES = {
     "Scenario": "scenario",
     "calibrate": "api.calibrate",
     "compare": "api.studies",
+    "compiled": "api.compiler",
     "design": "api.studies",
     "export": "api.export",
     "levels": "api.levels",

@@ -40,6 +40,7 @@ COMMANDS = {
     "convert": "fabrics",
     "inspect": "clusters",
     "memory": "plans",
+    "compiled": "plans",
     "export": "plans",
     "paper": "paper",
     "exercise": "lessons",

@@ -64,9 +64,17 @@ def _may_import_torch(name: str) -> bool:
     return name.startswith((*TORCH_FOLDERS, "tests/", "benchmarks/"))
 
 
+def _may_import_jax(name: str) -> bool:
+    return name.startswith(("nest_core/calibration/compiler/program.py", "tests/", "benchmarks/"))
+
+
 @pytest.mark.parametrize(
     ("package", "allowed"),
-    [("streamlit", _may_import_streamlit), ("torch", _may_import_torch)],
+    [
+        ("streamlit", _may_import_streamlit),
+        ("torch", _may_import_torch),
+        ("jax", _may_import_jax),
+    ],
 )
 def test_only_the_named_places_import(package, allowed):
     offenders = [

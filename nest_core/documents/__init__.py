@@ -4,7 +4,7 @@ What most of the core asks of it can be imported from here; the schema cannot, w
 """
 
 from nest_core.documents.claims import Claim, Fact, alike, joined
-from nest_core.documents.errors import InputError, printable, require, shortened
+from nest_core.documents.errors import InputError, printable, require, require_extra, shortened
 from nest_core.documents.files import (
     MAX_FILE_BYTES,
     check_writable,
@@ -139,6 +139,7 @@ __all__ = [
     "printable",
     "read_text",
     "require",
+    "require_extra",
     "setting",
     "settings",
     "shortened",

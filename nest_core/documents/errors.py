@@ -6,10 +6,11 @@ field, the rule, the value found and the remedy. Anything else that escapes is a
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import reprlib
 
-__all__ = ["InputError", "printable", "require", "shortened"]
+__all__ = ["InputError", "printable", "require", "require_extra", "shortened"]
 
 
 class InputError(ValueError):
@@ -55,6 +56,18 @@ def require(holds: object, field: str, rule: str, value: object, remedy: str) ->
     """
     if not holds:
         raise InputError(field, rule, value, remedy)
+
+
+def require_extra(extra: str, packages: tuple[str, ...], what: str) -> None:
+    """Refuse to go on where packages of an optional extra are missing that `what` takes."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    require(
+        not missing,
+        " and ".join(packages),
+        f"must be installed to {what}",
+        "missing",
+        f"pip install nest-studio[{extra}]",
+    )
 
 
 def _shown(value: object) -> str:

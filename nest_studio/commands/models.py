@@ -16,11 +16,12 @@ from nest_core.documents import (
     check_writable,
     percent_column,
     require,
+    require_extra,
     table,
     write_file,
 )
 from nest_core.documents.schema import parameter
-from nest_studio.commands.output import JsonFlag, emit, require_torch
+from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
     from nest_core.hardware.profiles import Profile
@@ -63,7 +64,7 @@ def trace(
 
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
-    require_torch("trace a module")
+    require_extra("torch", ("torch",), "trace a module")
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
     from nest_core.workload.tracing.own import as_document, model_sizes, trace_own
@@ -192,7 +193,7 @@ def profile(
     before = load_profile(str(target), Path()) if append else None
     if before is None:  # what would keep the profile from being written is said now
         check_writable(target, "--output")
-    require_torch("measure kernels")
+    require_extra("torch", ("torch",), "measure kernels")
 
     from nest_core.hardware.profile_cases import cases, check_affordable
     from nest_core.hardware.profiling import check_device, measure

@@ -1,6 +1,5 @@
 """What commands print: one JSON object, or text for people."""
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -8,9 +7,9 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from nest_core.documents import InputError, plain, printable, require
+from nest_core.documents import InputError, plain, printable
 
-__all__ = ["JsonFlag", "emit", "emit_parts", "require_torch", "show", "unprinted"]
+__all__ = ["JsonFlag", "emit", "emit_parts", "show", "unprinted"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
@@ -66,17 +65,6 @@ def unprinted(reason: object) -> InputError:
     """Return the error that standard output does not take what a command prints."""
     return InputError(
         "standard output", "must take what is printed", reason, "print to a file that has room"
-    )
-
-
-def require_torch(what: str) -> None:
-    """Refuse to go on where PyTorch is not installed, which it takes to do what is said."""
-    require(
-        importlib.util.find_spec("torch") is not None,
-        "torch",
-        f"must be installed to {what}",
-        "missing",
-        "pip install nest-studio[torch]",
     )
 
 

@@ -1,4 +1,6 @@
-"""Commands on plans: ``plan``, ``price``, ``place``, ``export``, ``memory`` and ``next``."""
+"""Commands on plans: ``plan``, ``price``, ``place``, ``export``, ``memory``, ``compiled``,
+``next``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from nest_core.costs import Memory, Stage
     from nest_core.scenario import Scenario
 
-__all__ = ["export", "memory", "next", "place", "plan", "price"]
+__all__ = ["compiled", "export", "memory", "next", "place", "plan", "price"]
 
 
 def plan(
@@ -208,6 +210,18 @@ def memory(
         "stages": [_stage(stage) for stage in report.stages],
     }
     emit(fields, as_json, _memory_text)
+
+
+def compiled(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[
+        str | None, typer.Option(help="JSON file or dp=8,tp=4,…; the best plan by default.")
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compile a plan's fullest stage for TPUs that are not there, its bytes beside ours."""
+    show(nest.compiled(_loaded(scenario, sets), plan), as_json)
 
 
 def _stage(stage: Stage) -> dict[str, object]:
