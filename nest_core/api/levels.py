@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load, load_fabric
 from nest_core.costs import plan_words, price
+from nest_core.costs.loads import link_loads
 from nest_core.documents.text import plain, table
 from nest_core.fabric import Fabric
 from nest_core.interop.formats.exchange import caveats
-from nest_core.network import Network, collapse, collapse_error
+from nest_core.network import BusyLink, Network, busiest_links, collapse, collapse_error
+from nest_core.network.patterns import shift_loads
 from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.planner.baselines.nest import find
+from nest_core.report.explain import busiest_table, busiest_text
 from nest_core.report.explain.headlines import levels_table
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from nest_core.report.figures import Chart
 
 __all__ = ["Levels", "LevelwisePlan", "levels"]
+
+
+SHIFTS = "\n\nwhere all devices send 1, 2, 4, ... devices on, one distance after the other:"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,11 +80,14 @@ class Levels(Result):
         Of a scenario on the fabric, where one was given.
     assumed : tuple of str
         See `Fabric.assumed`.
+    busiest : tuple of BusyLink
+        Of the program's plan; without one, where all devices send 1, 2, 4, ... devices on.
     """
 
     network: Network
     program: LevelwisePlan | None = None
     assumed: tuple[str, ...] = ()
+    busiest: tuple[BusyLink, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of ``nest-studio levels --json``."""
@@ -98,6 +107,7 @@ class Levels(Result):
                 for level in self.network.levels
             ],
             "collapse_error": collapse_error(self.network),
+            "busiest_links": [entry.to_json() for entry in self.busiest],
             "notes": (*self.assumed, *caveats(self.network)),
             **(self.program.to_json() if self.program else {}),
         }
@@ -118,11 +128,12 @@ class Levels(Result):
         )
 
     def __str__(self) -> str:
-        return _text(plain(self.to_json()))
+        shifts = "" if self.program else SHIFTS
+        return _text(plain(self.to_json())) + shifts + busiest_text(self.busiest)
 
     def tables(self) -> tuple[Table, ...]:
         """Return the levels."""
-        return (levels_table(self.network),)
+        return (levels_table(self.network), busiest_table(self.busiest))
 
 
 def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> Levels:
@@ -150,14 +161,18 @@ def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> 
     """
     if scenario is None:
         alone = fabric if isinstance(fabric, Fabric) else load_fabric(fabric)
-        return Levels(collapse(alone), assumed=alone.assumed)
+        network = collapse(alone)
+        busiest = busiest_links(network, *shift_loads(network))
+        return Levels(network, assumed=alone.assumed, busiest=busiest)
     values = load(scenario).with_(fabric=fabric).values
     problem = values.problem()
     result = find(problem, values.space.seated_on(problem.network), values.time_limit_s)
     matrices = cost_matrices(problem, result.plan) if result.plan else None
-    took = price(problem, result.plan).iteration_s if result.plan else None
+    report = price(problem, result.plan) if result.plan else None
+    took = report.iteration_s if report else None
     program = LevelwisePlan(matrices, result.origin, result.promised_s, took, result.reason)
-    return Levels(problem.network, program, values.fabric.assumed)
+    busiest = link_loads(problem, report).busiest if report else ()
+    return Levels(problem.network, program, values.fabric.assumed, busiest)
 
 
 def _text(fields: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets, met
 from nest_core.costs.zero import traffic
 from nest_core.network import (
+    BusyLink,
     Dispatch,
     FloatArray,
     IntArray,
@@ -33,6 +34,7 @@ from nest_core.network import (
     Network,
     Phase,
     Protocol,
+    busiest_links,
     dispatch_phases,
     exchange,
     price_phases,
@@ -104,6 +106,12 @@ class Loads:
         result = np.zeros(len(capacity))
         np.divide(total, capacity * self.iteration_s, out=result, where=capacity > 0)
         return result
+
+    @property
+    def busiest(self) -> tuple[BusyLink, ...]:
+        """The busiest links, and which traffic uses them."""
+        named = {CLASSES[name]: sent for name, sent in self.bytes.items()}
+        return busiest_links(self.network, named, self.iteration_s)
 
     @property
     def tiers(self) -> tuple[TierLoad, ...]:

@@ -1,6 +1,7 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, knows_nodes
+from nest_core.network.busiest import BusyLink, busiest_links
 from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.dispatch import Dispatch, dispatch_phases, dispatched
 from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
@@ -33,6 +34,7 @@ __all__ = [
     "MAX_BLOCKS",
     "REMOTE_HOPS",
     "BoolArray",
+    "BusyLink",
     "CollectiveStep",
     "Dispatch",
     "DragonflyLinkMap",
@@ -56,6 +58,7 @@ __all__ = [
     "TreeLinkMap",
     "bisection_Bps",
     "block_levels",
+    "busiest_links",
     "by_algorithm",
     "collapse",
     "collapse_error",

@@ -26,6 +26,7 @@ from nest_core.network.algorithms import (
 )
 from nest_core.network.algorithms.spread import merged
 from nest_core.network.bottleneck import describe
+from nest_core.network.busiest import BusyLink, busiest_links, load_of
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
@@ -84,6 +85,8 @@ class CollectiveAnswer:
         Name of the level that the bottleneck belongs to.
     candidates : tuple of AlgorithmCandidate
         All that were priced, fastest first, then those that do not suit.
+    busiest : tuple of BusyLink
+        Empty where there are too many flows to list.
     """
 
     time_s: float
@@ -92,6 +95,7 @@ class CollectiveAnswer:
     bottleneck: str
     level: str
     candidates: tuple[AlgorithmCandidate, ...]
+    busiest: tuple[BusyLink, ...] = ()
 
 
 def collective(
@@ -179,6 +183,7 @@ def collective(
         bottleneck=phrase,
         level=level,
         candidates=(*timed, *(entry for entry in candidates if entry.time_s is None)),
+        busiest=_busiest(network, op, stages_of(best.algorithm), size_bytes, time_s),
     )
 
 
@@ -206,10 +211,21 @@ def _by_library(
     candidates.sort(key=lambda entry: entry.time_s or 0.0)
     best = candidates[0].algorithm
     phrase, level = f"{count * size * (size - 1):,} flows at once", network.levels[-1].name
+    busiest: tuple[BusyLink, ...] = ()
     if listed:
-        phrase, level = describe(network, algorithm_stages(op, best, network, groups), size_bytes)
+        run = algorithm_stages(op, best, network, groups)
+        phrase, level = describe(network, run, size_bytes)
+        busiest = _busiest(network, op, run, size_bytes, time_s)
     bus = bus_factor(op, size) * size_bytes / time_s if time_s else 0.0
-    return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(candidates))
+    return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(candidates), busiest)
+
+
+def _busiest(
+    network: Network, op: str, stages: list[Stage], size_bytes: float, seconds: float
+) -> tuple[BusyLink, ...]:
+    phases = [phase for stage in stages for phase in stage]
+    loads = {op.replace("_", "-"): load_of(network.link_map, phases, size_bytes)}
+    return busiest_links(network, loads, seconds)
 
 
 def _named(op: str, algorithm: str, in_network: bool) -> list[str]:

@@ -127,6 +127,27 @@ class DragonflyLinkMap(LinkMap):
         """Hash draws."""
         return ECMP_DRAWS if self.fabric.routing == "ecmp" else 1
 
+    def name(self, link_group: int) -> str:
+        """Return the two ends of a link group, in words."""
+        part = int(np.searchsorted(self._starts, link_group, side="right")) - 1
+        at, fabric = int(link_group - self._starts[part]), self.fabric
+        if part == 0 and self.scale_up is not None:
+            return f"a link inside node {at // self.scale_up.links_per_node:,}"
+        if part < 2:
+            place, down = divmod(at, 2)
+            inner, outer = (("device", "node"), ("node", "router"))[part]
+            inner = f"{inner} {place:,}"
+            return f"{outer} down to {inner}" if down else f"{inner} up to {outer}"
+        if part == 2:
+            router, other = divmod(at, fabric.routers_per_group)
+            first = router - router % fabric.routers_per_group
+            return f"router {router:,} to router {first + other:,}"
+        links = fabric.links_per_pair
+        pair, link = divmod(at, links)
+        source, target = divmod(pair, fabric.groups)
+        name = f"group {source:,} to group {target:,}"
+        return f"{name}, link {link + 1:,} of {links:,}" if links > 1 else name
+
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Return a node's port, which all of its devices share."""
         del alike

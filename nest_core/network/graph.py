@@ -182,6 +182,12 @@ class GraphLinkMap(LinkMap):
         speed = np.ones(len(self.arc_level)) if self.speed is None else self.speed
         return replace(self, speed=np.where(self.arc_level == tier, speed * factor, speed))
 
+    def cable(self, link_group: int) -> tuple[int, int | None]:
+        """Return the arc of a link group and, where each cable is one, which of the arc's it is."""
+        arc = int(self._arc[link_group])
+        cable = link_group - int(self._first[arc])
+        return arc, cable if np.count_nonzero(self._arc == arc) > 1 else None
+
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost level whose group holds both; −1 for a device and itself."""
         return innermost(self.nesting, source, target)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nest_core.network.dragonfly import DragonflyLinkMap
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
@@ -12,21 +13,20 @@ __all__ = ["link_group_name"]
 
 
 def link_group_name(network: Network, link_group: int) -> str:
-    """Where a link group leads, in words.
-
-    Devices count from 0. Of dragonflies the link group's number is told.
-    """
+    """Where a link group leads, in words; devices and switches count from 0."""
     link_map = network.link_map
     if isinstance(link_map, TreeLinkMap):
-        return _of_tree(link_map, link_group)
+        return _of_tree(network, link_map, link_group)
     if isinstance(link_map, TorusLinkMap):
         return _of_torus(link_map, link_group)
+    if isinstance(link_map, DragonflyLinkMap):
+        return link_map.name(link_group)
     if isinstance(link_map, GraphLinkMap):
         return _of_graph(link_map, link_group)
     return f"link {link_group:,}"
 
 
-def _of_tree(link_map: TreeLinkMap, link_group: int) -> str:
+def _of_tree(network: Network, link_map: TreeLinkMap, link_group: int) -> str:
     inside = link_map.scale_up
     sizes = [0 if inside is None else len(inside.capacity_Bps)]
     sizes += [2 * tier.group_links * len(tier.capacity_Bps) for tier in link_map.tiers]
@@ -38,9 +38,9 @@ def _of_tree(link_map: TreeLinkMap, link_group: int) -> str:
     tier = link_map.tiers[part - 1]
     number, down = divmod(at, 2)
     child, one_link = divmod(number, tier.group_links)
-    way = "down to" if down else "up from"
+    above, below = network.levels[part - 1].name, _devices(np.flatnonzero(tier.child == child))
     link = f", link {one_link + 1:,} of {tier.group_links:,}" if tier.group_links > 1 else ""
-    return f"{way} {_devices(np.flatnonzero(tier.child == child))}{link}"
+    return f"{above} down to {below}{link}" if down else f"{below} up to {above}{link}"
 
 
 def _devices(members: IntArray) -> str:
@@ -61,17 +61,14 @@ def _of_torus(link_map: TorusLinkMap, link_group: int) -> str:
 
 
 def _of_graph(link_map: GraphLinkMap, link_group: int) -> str:
+    arc, cable = link_map.cable(link_group)
     links = link_map.links
-    copies = links.count if link_map.routing == "ecmp" else np.ones_like(links.count)
-    arc = int(np.searchsorted(np.cumsum(copies), link_group, side="right"))
     ends = (links.elements[int(links.tail[arc])], links.elements[int(links.head[arc])])
-    return " to ".join(_element(end) for end in ends)
+    name = " to ".join(_element(end) for end in ends)
+    return name if cable is None else f"{name}, cable {cable + 1:,} of {links.count[arc]:,}"
 
 
 def _element(name: object) -> str:
     if isinstance(name, int):
         return f"device {name:,}"
-    if not isinstance(name, tuple):
-        return str(name)
-    words = [place for place, part in enumerate(name) if isinstance(part, str)] or [0]
-    return f"{name[words[0]]} {'.'.join(map(str, name[words[0] + 1 :]))}"
+    return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)

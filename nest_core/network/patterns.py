@@ -21,9 +21,9 @@ from nest_core.documents.errors import InputError, require
 from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.lattice import lattice_of
+from nest_core.network.busiest import BusyLink, busiest_links, load_of
 from nest_core.network.levels import Network
-from nest_core.network.link_map import IntArray
-from nest_core.network.link_names import link_group_name
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase, check_size, price_phases
 from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
 
@@ -36,6 +36,7 @@ __all__ = [
     "data_parallel_groups",
     "pattern_phases",
     "pipeline_flows",
+    "shift_loads",
     "traffic",
 ]
 
@@ -43,17 +44,10 @@ Pattern = Literal["dp_ring", "dp_hier", "pp"]
 Direction = Literal["fwd", "fwdbwd"]
 PATTERNS = ("dp_ring", "dp_hier", "pp")
 DIRECTIONS = ("fwd", "fwdbwd")
-BUSIEST = 8
+NAMES = {"dp_ring": "rings", "dp_hier": "hierarchical reductions", "pp": "pipeline transfers"}
+"""What uses the links."""
 EXPLICIT_DEVICES = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class LinkLoad:
-    """Bytes that cross a link (or all parallel links, one direction), and its bandwidth."""
-
-    name: str
-    load_bytes: float
-    capacity_Bps: float
+MOST_SHIFTED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +62,14 @@ class PatternTraffic:
         Of the same flows over the fabric's explicit link graph; None where there is none to walk.
     contention_free_s : float
         Each flow alone on its path.
-    busiest : tuple of LinkLoad
-        The busiest links of that graph, else of those that the planner counts; under static ECMP
-        of one draw of the hash.
+    busiest : tuple of BusyLink
+        Of those that the planner counts; under static ECMP of one draw of the hash.
     """
 
     time_s: float
     explicit_time_s: float | None
     contention_free_s: float
-    busiest: tuple[LinkLoad, ...]
+    busiest: tuple[BusyLink, ...]
 
 
 def pipeline_flows(
@@ -161,6 +154,24 @@ def pattern_phases(
     ]
 
 
+def shift_loads(network: Network) -> tuple[dict[str, FloatArray], float]:
+    """Bytes on every link group where all devices send to those 1, 2, 4, ... on, and the seconds.
+
+    One distance after the other, as the steps of rings, halving and pipelines do; none on larger
+    fabrics than `MOST_SHIFTED`, where the routes alone take long.
+    """
+    device, link_map = np.arange(network.devices), network.link_map
+    loads, seconds = {}, 0.0
+    distance = 1 if network.devices <= MOST_SHIFTED else network.devices
+    while distance < network.devices:
+        source, ones = np.roll(device, distance), np.ones(len(device))
+        phase = Phase(source, device, np.zeros_like(device), ones, ones)
+        loads[f"shift by {distance:,}"] = load_of(link_map, [phase], 1.0)
+        seconds += float(price_phases(link_map, [phase], 1).beta_s_per_byte[0, 0])
+        distance *= 2
+    return loads, seconds
+
+
 def traffic(
     network: Network,
     pattern: Pattern,
@@ -181,11 +192,13 @@ def traffic(
     check_size(size)
     phases = pattern_phases(network, pattern, replica, stage, directions)
     explicit = None if fabric is None else _explicit(fabric, network)
+    time = _seconds(network, phases, size)
+    loads = {NAMES[pattern]: load_of(network.link_map, phases, size)}
     return PatternTraffic(
-        _seconds(network, phases, size),
+        time,
         None if explicit is None else _seconds(explicit, phases, size),
         _alone(network, phases, size),
-        _busiest(explicit or network, phases, size),
+        busiest_links(network, loads, time),
     )
 
 
@@ -202,22 +215,6 @@ def _explicit(fabric: Fabric, network: Network) -> Network | None:
     from nest_core.network.clusters import graph_network  # scipy: few ask for explicit links
 
     return graph_network(fabric.explicit(), fabric.routing, fabric.ecmp_seed)
-
-
-def _busiest(network: Network, phases: list[Phase], size: float) -> tuple[LinkLoad, ...]:
-    """Return the links that send longest, busiest first."""
-    link_map = network.link_map
-    load = np.zeros_like(link_map.capacity_Bps)
-    for phase in phases:
-        routes = link_map.routes(phase.source, phase.target)
-        moved = routes.share * phase.volume[routes.flow] * size
-        load += np.bincount(routes.link_group, moved, minlength=len(load))
-    first = np.argsort(-load / link_map.capacity_Bps, kind="stable")[:BUSIEST]
-    return tuple(
-        LinkLoad(link_group_name(network, at), float(load[at]), float(link_map.capacity_Bps[at]))
-        for at in first.tolist()
-        if load[at] > 0
-    )
 
 
 def _alone(network: Network, phases: list[Phase], size: float) -> float:

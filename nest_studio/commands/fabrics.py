@@ -108,6 +108,7 @@ def collective(
     from nest_core.network.algorithms import check_op
     from nest_core.network.collective import collective as answer_of
     from nest_core.network.collective import member_groups
+    from nest_core.report.explain import busiest_text
     from nest_core.scenario import load_fabric
 
     network, plain = collapse(load_fabric(fabric)), _plain(op)
@@ -133,12 +134,13 @@ def collective(
         "algorithm": answer.algorithm,
         "bottleneck": answer.bottleneck,
         "level": answer.level,
+        "busiest_links": [entry.to_json() for entry in answer.busiest],
         "candidates": [
             {"algorithm": entry.algorithm, "time_s": entry.time_s, "reason": entry.reason or None}
             for entry in answer.candidates
         ],
     }
-    emit(fields, as_json, _collective_text)
+    emit(fields, as_json, lambda of: _collective_text(of) + busiest_text(answer.busiest))
 
 
 def _protocols(
@@ -194,6 +196,7 @@ def traffic(
     from nest_core.network import collapse
     from nest_core.network.patterns import Direction, Pattern
     from nest_core.network.patterns import traffic as count
+    from nest_core.report.explain import busiest_text
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)
@@ -210,12 +213,9 @@ def traffic(
         "time_s": result.time_s,
         "explicit_time_s": result.explicit_time_s,
         "contention_free_s": result.contention_free_s,
-        "busiest_links": [
-            {"name": link.name, "load_bytes": link.load_bytes, "capacity_Bps": link.capacity_Bps}
-            for link in result.busiest
-        ],
+        "busiest_links": [entry.to_json() for entry in result.busiest],
     }
-    emit(fields, as_json, _traffic_text)
+    emit(fields, as_json, lambda of: _traffic_text(of) + busiest_text(result.busiest))
 
 
 def _traffic_text(fields: Mapping[str, Any]) -> str:
@@ -226,12 +226,6 @@ def _traffic_text(fields: Mapping[str, Any]) -> str:
         if explicit is None
         else f"{explicit:.4g} s counted on explicit links",
     ]
-    if fields["busiest_links"]:
-        rows = [
-            [link["name"], f"{link['load_bytes'] / 1e9:.4g}", f"{link['capacity_Bps'] / 1e9:.4g}"]
-            for link in fields["busiest_links"]
-        ]
-        lines += ["", table(["busiest link", "GB", "GB/s"], rows)]
     return "\n".join(lines)
 
 

@@ -39,8 +39,10 @@ def plan(
     """Plan a scenario under the studio's own costs."""
     from nest_core.api.answer import answer, with_draws
     from nest_core.api.fields import plan_text
+    from nest_core.costs.loads import link_loads
     from nest_core.planner import Neighbours, head_room_steps, shadow_prices, shared_frontier
     from nest_core.planner import audit as audit_search
+    from nest_core.report.explain import busiest_text
     from nest_core.studies.draw_search import checked_draws
     from nest_studio.commands.watching import tell_share, watched
     from nest_studio.jobs.pools import cores, processes
@@ -63,6 +65,8 @@ def plan(
     fields = result.to_json()
     fields["shadow_prices"] = fields["head_room"] = None
     best = result.result.best
+    busiest = link_loads(problem, best).busiest if best else ()
+    fields["busiest_links"] = [entry.to_json() for entry in busiest]
     if best and result.result.certificate.proven:
         limit, plans = values.time_limit_s, (best, *result.result.alternatives)
         near = Neighbours(problem, values.space, best.iteration_s, limit, frontier)
@@ -79,7 +83,7 @@ def plan(
             "violations": [repr(point) for point in checked.violations],
         }
     fields["peak_memory_bytes"] = peak_bytes()
-    emit(fields, as_json, plan_text)
+    emit(fields, as_json, lambda of: plan_text(of) + busiest_text(busiest))
 
 
 def _loaded(scenario: str, sets: Sets) -> Scenario:

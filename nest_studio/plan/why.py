@@ -25,6 +25,7 @@ from nest_core.report.explain import (
     OtherJob,
     axes_table,
     binding_table,
+    busiest_table,
     difference,
     equation_table,
     head_room_table,
@@ -46,6 +47,7 @@ from nest_studio.form.model import OWN_MODEL, use_model
 from nest_studio.jobs.tasks.plans import (
     plan_bindings,
     plan_equations,
+    plan_links,
     plan_rank_mapping,
     priced_mine,
 )
@@ -89,6 +91,13 @@ _PARTS = (
         "Pricing it with more of each resource",
         plan_bindings,
         binding_table,
+    ),
+    _Explanation(
+        "Which links are busiest, and with what",
+        "links",
+        "Counting the load on every link",
+        plan_links,
+        lambda found, _: busiest_table(found),
     ),
     _Explanation(
         "What the next-best choice on each axis costs",

@@ -392,7 +392,7 @@ def test_tied_copies_meet_between_the_first_and_the_last_stage():
         ("tpu-v4-4x4x4", "device 0, dimension 1, upwards"),
         ("drawn-8", "to"),
         ("mi300x-mesh-64", "a link inside node 0"),
-        ("dragonfly-1056", "link "),
+        ("dragonfly-1056", "group 0 to group 1"),
     ],
 )
 def test_every_kind_of_fabric_counts_and_names_its_links(fabric, words):

@@ -30,16 +30,18 @@ _LOADED = 'nest.load(inputs["document"], inputs["overrides"])'
 _SHOW = "display(result, *result.pictures())"
 _WHY = """\
 from nest_core import planner
+from nest_core.costs.loads import link_loads
 from nest_core.report import explain
 from nest_core.report.explain import words
 
 scenario = {loaded}.values
 problem = scenario.problem()
 best = planner.search(problem, scenario.space, time_limit_s=scenario.time_limit_s).best
-table = words.{table}
+table = explain.{table}
 display(table)"""
 _WHY_TABLES = {
     "binding": "binding_table(explain.bindings(problem, best), best)",
+    "links": "busiest_table(link_loads(problem, best).busiest)",
     "axes": "axes_table(explain.next_best(problem, scenario.space, best, time_limit_s=30))",
     "shadow": (
         "shadow_table(\n"

@@ -15,6 +15,7 @@ from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
+from nest_core.network import BusyLink
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
@@ -39,6 +40,7 @@ __all__ = [
     "plan_bindings",
     "plan_equations",
     "plan_fabric",
+    "plan_links",
     "plan_parts",
     "plan_pictures",
     "plan_rank_mapping",
@@ -165,6 +167,12 @@ def level_matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
 def plan_bindings(scenario: Scenario, best: Report) -> tuple[StageBinding, ...]:
     """Return what binds every stage of a plan."""
     return bindings(problem_of(scenario), best)
+
+
+@announced("counting the load on every link")
+def plan_links(scenario: Scenario, best: Report) -> tuple[BusyLink, ...]:
+    """Return the busiest links of a plan."""
+    return link_loads(problem_of(scenario), best).busiest
 
 
 @announced("filling in its figures")

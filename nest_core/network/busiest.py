@@ -1,0 +1,114 @@
+"""The busiest links of a plan or of a pattern: what they are called, how busy, and with what.
+
+A link's utilisation is its bytes over its capacity, as a part of the time that the traffic takes.
+What a link is follows from routing: where flows spread, all parallel links of one direction
+together; where each has one path, a cable. Links of a tier that are as busy as one another are
+stated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nest_core.network.levels import Network
+from nest_core.network.link_map import FloatArray, LinkMap
+from nest_core.network.link_names import link_group_name
+from nest_core.network.phases import Phase
+
+__all__ = ["BusyLink", "busiest_links", "load_of"]
+
+MOST_LINKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BusyLink:
+    """A link, and those of its tier that are as busy.
+
+    Parameters
+    ----------
+    link : str
+    utilisation : float
+        Part of the time that it is busy at its full rate.
+    users : mapping of str to float
+        By class of traffic, largest first; they add up to the utilisation.
+    alike : int
+        How many links of the tier are as busy, itself among them.
+    load_bytes, capacity_Bps : float
+    """
+
+    link: str
+    utilisation: float
+    users: Mapping[str, float]
+    alike: int
+    load_bytes: float
+    capacity_Bps: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an entry of ``busiest_links``."""
+        return {
+            "link": self.link,
+            "utilisation": self.utilisation,
+            "users": dict(self.users),
+            "alike": self.alike,
+            "load_bytes": self.load_bytes,
+            "capacity_Bps": self.capacity_Bps,
+        }
+
+
+def load_of(link_map: LinkMap, phases: Iterable[Phase], size_bytes: float) -> FloatArray:
+    """Bytes on every link group, under one draw of the hash; shape (link groups,)."""
+    load = np.zeros(len(link_map.capacity_Bps))
+    for phase in phases:
+        routes = link_map.routes(phase.source, phase.target)
+        sent = routes.share * phase.volume[routes.flow] * size_bytes
+        load += np.bincount(routes.link_group, sent, len(load))
+    return load
+
+
+def busiest_links(
+    network: Network, loads: Mapping[str, FloatArray], seconds: float
+) -> tuple[BusyLink, ...]:
+    """Return the busiest links, at most eight, the busiest first.
+
+    Parameters
+    ----------
+    network : Network
+    loads : mapping of str to float array (link groups,)
+        Bytes by class of traffic.
+    seconds : float
+        That the traffic takes.
+    """
+    capacity = network.link_map.capacity_Bps
+    total = np.sum([np.zeros(len(capacity)), *loads.values()], axis=0)
+    carries = np.flatnonzero((total > 0) & (capacity > 0))
+    if not len(carries) or seconds <= 0:
+        return ()
+    busy = total[carries] / capacity[carries] / seconds
+    steps = np.round(busy / busy.max(), 6)
+    _, first, alike = np.unique(
+        np.stack([-steps, network.link_map.tier[carries]]),
+        axis=1,
+        return_index=True,
+        return_counts=True,
+    )
+    result = []
+    for at, count in zip(first[:MOST_LINKS].tolist(), alike[:MOST_LINKS].tolist(), strict=True):
+        link_group = int(carries[at])
+        full = float(capacity[link_group]) * seconds
+        users = {name: float(load[link_group]) / full for name, load in loads.items()}
+        users = {name: part for name, part in users.items() if part > 0}
+        result.append(
+            BusyLink(
+                link_group_name(network, link_group),
+                float(busy[at]),
+                dict(sorted(users.items(), key=lambda user: -user[1])),
+                count,
+                float(total[link_group]),
+                float(capacity[link_group]),
+            )
+        )
+    return tuple(result)

@@ -1,0 +1,62 @@
+"""The busiest links in words."""
+
+from collections.abc import Sequence
+
+from nest_core.documents import join_words, percent, plural
+from nest_core.documents.units import percent_column
+from nest_core.network import BusyLink
+from nest_core.report.tables import Table
+
+__all__ = ["busiest_table", "busiest_text", "busiest_words"]
+
+_LEAST = 5e-4
+"""Of the time; less is not worth a row."""
+_USERS = 3
+
+
+def busiest_words(links: Sequence[BusyLink]) -> str:
+    """Return which link is the busiest, and with what; nothing where none is."""
+    if not links:
+        return ""
+    first = links[0]
+    others = f" and {plural(first.alike - 1, 'link')} like it" if first.alike > 1 else ""
+    return f"{first.link}{others} {_with(first)}"
+
+
+def busiest_text(links: Sequence[BusyLink]) -> str:
+    """Return their table below an answer in a terminal; nothing where there are none."""
+    return f"\n\n{busiest_table(links)}" if links else ""
+
+
+def busiest_table(links: Sequence[BusyLink]) -> Table:
+    """Return the busiest links of a plan or of a pattern."""
+    shown = [entry for entry in links if entry.utilisation >= _LEAST]
+    if not shown:
+        return Table("No link is busy for long", "", ())
+    share = percent_column(entry.utilisation for entry in shown)
+    rows = [
+        {
+            "Busiest links": entry.link,
+            "As busy": f"{entry.alike:,}",
+            "Busy": share(entry.utilisation),
+            "With": _with(entry),
+        }
+        for entry in shown
+    ]
+    first = shown[0]
+    most = "The busiest link is" if first.alike == 1 else f"{first.alike:,} links are the busiest,"
+    return Table(
+        f"{most} busy {percent(first.utilisation)} of the time, {_with(first)}",
+        "Share of the time that a link is busy at its full rate; links of a tier that are as busy "
+        "as one another are one row",
+        rows,
+    )
+
+
+def _with(entry: BusyLink) -> str:
+    """Return who uses a link, the most first."""
+    if len(entry.users) == 1:
+        return f"with {next(iter(entry.users))}"
+    parts = [f"{name} {percent(part)}" for name, part in entry.users.items() if part >= _LEAST]
+    more = [f"{len(parts) - _USERS} more"] if len(parts) > _USERS else []
+    return f"with {join_words([*parts[:_USERS], *more])}"
