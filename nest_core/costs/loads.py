@@ -35,8 +35,10 @@ from nest_core.network import (
     Phase,
     Protocol,
     busiest_links,
+    busy_link,
     dispatch_phases,
     exchange,
+    load_of,
     price_phases,
     reduce_scatters,
     ring,
@@ -60,26 +62,15 @@ class TierLoad:
         Of the network, whose traffic they carry first; 0 is the innermost.
     links : int
         Link groups, each direction its own.
-    busiest : int
-        Number of the link group with the largest busy share.
-    busiest_bytes, mean_bytes : mapping of str to float
-        By class: of that group, and of all groups on the mean.
-    busiest_busy, mean_busy : mapping of str to float
-        The same as shares of the iteration.
+    busiest : BusyLink
+    mean_busy : mapping of str to float
+        By class, of all groups on the mean, as a share of the iteration.
     """
 
     level: int
     links: int
-    busiest: int
-    busiest_bytes: Mapping[str, float]
-    mean_bytes: Mapping[str, float]
-    busiest_busy: Mapping[str, float]
+    busiest: BusyLink
     mean_busy: Mapping[str, float]
-
-    @property
-    def share(self) -> float:
-        """Of the iteration, that the busiest link is busy in all."""
-        return sum(self.busiest_busy.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,8 +101,7 @@ class Loads:
     @property
     def busiest(self) -> tuple[BusyLink, ...]:
         """The busiest links, and which traffic uses them."""
-        named = {CLASSES[name]: sent for name, sent in self.bytes.items()}
-        return busiest_links(self.network, named, self.iteration_s)
+        return busiest_links(self.network, self.bytes, self.iteration_s)
 
     @property
     def tiers(self) -> tuple[TierLoad, ...]:
@@ -129,12 +119,7 @@ class Loads:
                 TierLoad(
                     level=level,
                     links=len(here),
-                    busiest=worst,
-                    busiest_bytes={name: float(of[worst]) for name, of in self.bytes.items()},
-                    mean_bytes={name: float(of[here].mean()) for name, of in self.bytes.items()},
-                    busiest_busy={
-                        name: float(of[worst] / full[worst]) for name, of in self.bytes.items()
-                    },
+                    busiest=busy_link(self.network, self.bytes, self.iteration_s, worst),
                     mean_busy={
                         name: float((of[here] / full[here]).mean())
                         for name, of in self.bytes.items()
@@ -202,16 +187,9 @@ class _Counter:
 
     def flows(self, name: str, phase: Phase, buffer_bytes: FloatArray) -> None:
         """Count the flows of a phase; ``buffer_bytes`` has shape (flows,)."""
-        link_map = self.problem.network.link_map
-        sent = phase.volume * buffer_bytes
-        live = np.flatnonzero(sent > 0)
-        if not len(live):
-            return
-        routes = link_map.routes(phase.source[live], phase.target[live])
-        load = np.bincount(
-            routes.link_group, routes.share * sent[live][routes.flow], len(link_map.capacity_Bps)
-        )
-        self.loads[name] = self.loads.get(name, np.zeros(len(load))) + load
+        load = load_of(self.problem.network.link_map, [phase], buffer_bytes)
+        if load.any():
+            self.loads[name] = self.loads.get(name, 0.0) + load
 
 
 def _ways(

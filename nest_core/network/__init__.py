@@ -1,7 +1,7 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, knows_nodes
-from nest_core.network.busiest import BusyLink, busiest_links
+from nest_core.network.busiest import BusyLink, busiest_links, busy_link, load_of
 from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.dispatch import Dispatch, dispatch_phases, dispatched
 from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
@@ -59,6 +59,7 @@ __all__ = [
     "bisection_Bps",
     "block_levels",
     "busiest_links",
+    "busy_link",
     "by_algorithm",
     "collapse",
     "collapse_error",
@@ -72,6 +73,7 @@ __all__ = [
     "knows_nodes",
     "level_blocks",
     "link_group_name",
+    "load_of",
     "message_time",
     "price_phases",
     "reduce_scatters",

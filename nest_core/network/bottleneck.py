@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.network.levels import Network
+from nest_core.network.link_names import link_group_name
 from nest_core.network.phases import Phase
 
 __all__ = ["describe"]
@@ -21,7 +22,7 @@ class _Wait:
     flows: int
     capacity_Bps: float
     link_limited: bool
-    tier: int
+    link_group: int
 
 
 def describe(network: Network, stages: list[list[Phase]], size_bytes: float) -> tuple[str, str]:
@@ -36,20 +37,8 @@ def describe(network: Network, stages: list[list[Phase]], size_bytes: float) -> 
         steps = round(sum(wait.steps for wait in waits))
         return f"latency: {steps:,} steps, most of it at {level.where}", level.name
     slowest = max(waits, key=lambda wait: wait.seconds_per_byte)
-    name = network.levels[slowest.tier].name
-    return f"{_links(network, slowest, name)}: {_sharing(slowest)}", name
-
-
-def _links(network: Network, wait: _Wait, name: str) -> str:
-    if network.torus is not None:
-        return "torus links"
-    if getattr(network.link_map, "scale_up", None) is not None and wait.tier == 0:
-        return f"links inside {name}"
-    return (
-        f"ports into {name}"
-        if network.levels[wait.tier].child_size == 1
-        else f"uplinks into {name}"
-    )
+    name = network.levels[int(network.link_map.tier[slowest.link_group])].name
+    return f"{link_group_name(network, slowest.link_group)}: {_sharing(slowest)}", name
 
 
 def _sharing(wait: _Wait) -> str:
@@ -83,5 +72,5 @@ def _wait(network: Network, phase: Phase) -> _Wait:
         flows=int(np.count_nonzero((routes.link_group == link_group) & (moved > 0))),
         capacity_Bps=float((link_map.link_Bps if limited else link_map.capacity_Bps)[link_group]),
         link_limited=limited,
-        tier=int(link_map.tier[link_group]),
+        link_group=link_group,
     )

@@ -19,7 +19,7 @@ from nest_core.network.link_map import FloatArray, LinkMap
 from nest_core.network.link_names import link_group_name
 from nest_core.network.phases import Phase
 
-__all__ = ["BusyLink", "busiest_links", "load_of"]
+__all__ = ["BusyLink", "busiest_links", "busy_link", "load_of"]
 
 MOST_LINKS = 8
 
@@ -59,13 +59,19 @@ class BusyLink:
         }
 
 
-def load_of(link_map: LinkMap, phases: Iterable[Phase], size_bytes: float) -> FloatArray:
-    """Bytes on every link group, under one draw of the hash; shape (link groups,)."""
+def load_of(
+    link_map: LinkMap, phases: Iterable[Phase], buffer_bytes: float | FloatArray
+) -> FloatArray:
+    """Bytes on every link group, under one draw of the hash; shape (link groups,).
+
+    ``buffer_bytes`` is that of all flows, or of each.
+    """
     load = np.zeros(len(link_map.capacity_Bps))
     for phase in phases:
-        routes = link_map.routes(phase.source, phase.target)
-        sent = routes.share * phase.volume[routes.flow] * size_bytes
-        load += np.bincount(routes.link_group, sent, len(load))
+        sent = phase.volume * buffer_bytes
+        live = np.flatnonzero(sent > 0)
+        routes = link_map.routes(phase.source[live], phase.target[live])
+        load += np.bincount(routes.link_group, routes.share * sent[live][routes.flow], len(load))
     return load
 
 
@@ -95,20 +101,28 @@ def busiest_links(
         return_index=True,
         return_counts=True,
     )
-    result = []
-    for at, count in zip(first[:MOST_LINKS].tolist(), alike[:MOST_LINKS].tolist(), strict=True):
-        link_group = int(carries[at])
-        full = float(capacity[link_group]) * seconds
-        users = {name: float(load[link_group]) / full for name, load in loads.items()}
-        users = {name: part for name, part in users.items() if part > 0}
-        result.append(
-            BusyLink(
-                link_group_name(network, link_group),
-                float(busy[at]),
-                dict(sorted(users.items(), key=lambda user: -user[1])),
-                count,
-                float(total[link_group]),
-                float(capacity[link_group]),
-            )
-        )
-    return tuple(result)
+    return tuple(
+        busy_link(network, loads, seconds, int(carries[at]), count)
+        for at, count in zip(first[:MOST_LINKS].tolist(), alike[:MOST_LINKS].tolist(), strict=True)
+    )
+
+
+def busy_link(
+    network: Network,
+    loads: Mapping[str, FloatArray],
+    seconds: float,
+    link_group: int,
+    alike: int = 1,
+) -> BusyLink:
+    """Return one link of a network, with its users."""
+    capacity = float(network.link_map.capacity_Bps[link_group])
+    sent = {name: float(load[link_group]) for name, load in loads.items() if load[link_group] > 0}
+    users = {name: size / (capacity * seconds) for name, size in sent.items()}
+    return BusyLink(
+        link_group_name(network, link_group),
+        sum(users.values()),
+        dict(sorted(users.items(), key=lambda user: -user[1])),
+        alike,
+        sum(sent.values()),
+        capacity,
+    )

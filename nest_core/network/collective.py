@@ -8,6 +8,7 @@ Buffers may pass in ``chunks`` through the stages of a level-by-level algorithm;
 busy at the same time share the links.
 """
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cache
@@ -173,17 +174,10 @@ def collective(
     if not timed:
         raise refusals[-1]
     timed.sort(key=lambda entry: entry.time_s or 0.0)
-    best = timed[0]
-    time_s = best.time_s or 0.0
-    phrase, level = describe(network, stages_of(best.algorithm), size_bytes / chunks)
-    return CollectiveAnswer(
-        time_s=time_s,
-        bus_bandwidth_Bps=bus_factor(op, size) * size_bytes / time_s if time_s else 0.0,
-        algorithm=best.algorithm,
-        bottleneck=phrase,
-        level=level,
-        candidates=(*timed, *(entry for entry in candidates if entry.time_s is None)),
-        busiest=_busiest(network, op, stages_of(best.algorithm), size_bytes, time_s),
+    skipped = [entry for entry in candidates if entry.time_s is None]
+    run = stages_of(timed[0].algorithm)
+    return _answer(
+        network, op, size_bytes, groups, timed[0].time_s or 0.0, (*timed, *skipped), run, chunks
     )
 
 
@@ -210,22 +204,32 @@ def _by_library(
     ]
     candidates.sort(key=lambda entry: entry.time_s or 0.0)
     best = candidates[0].algorithm
+    run = algorithm_stages(op, best, network, groups) if listed else None
+    return _answer(network, op, size_bytes, groups, time_s, tuple(candidates), run)
+
+
+def _answer(
+    network: Network,
+    op: str,
+    size_bytes: float,
+    groups: IntArray,
+    time_s: float,
+    candidates: tuple[AlgorithmCandidate, ...],
+    stages: list[Stage] | None,
+    chunks: int = 1,
+) -> CollectiveAnswer:
+    """Return the answer of the first candidate; ``stages`` are its flows, None: too many."""
+    count, size = groups.shape
     phrase, level = f"{count * size * (size - 1):,} flows at once", network.levels[-1].name
     busiest: tuple[BusyLink, ...] = ()
-    if listed:
-        run = algorithm_stages(op, best, network, groups)
-        phrase, level = describe(network, run, size_bytes)
-        busiest = _busiest(network, op, run, size_bytes, time_s)
+    if stages is not None:
+        phrase, level = describe(network, stages, size_bytes / chunks)
+        phases = itertools.chain.from_iterable(stages)
+        loads = {op.replace("_", "-"): load_of(network.link_map, phases, size_bytes)}
+        busiest = busiest_links(network, loads, time_s)
     bus = bus_factor(op, size) * size_bytes / time_s if time_s else 0.0
-    return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(candidates), busiest)
-
-
-def _busiest(
-    network: Network, op: str, stages: list[Stage], size_bytes: float, seconds: float
-) -> tuple[BusyLink, ...]:
-    phases = [phase for stage in stages for phase in stage]
-    loads = {op.replace("_", "-"): load_of(network.link_map, phases, size_bytes)}
-    return busiest_links(network, loads, seconds)
+    best = candidates[0].algorithm
+    return CollectiveAnswer(time_s, bus, best, phrase, level, candidates, busiest)
 
 
 def _named(op: str, algorithm: str, in_network: bool) -> list[str]:

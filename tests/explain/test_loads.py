@@ -325,11 +325,14 @@ def test_tiers_say_what_the_links_say(case):
     for tier in found.tiers:
         here = link_map.tier == tier.level
         assert tier.links == here.sum()
-        assert tier.share == pytest.approx(busy[here].max())
-        assert busy[tier.busiest] == pytest.approx(tier.share)
-        assert sum(tier.busiest_bytes.values()) == pytest.approx(total[tier.busiest])
+        worst = tier.busiest
+        assert worst.utilisation == pytest.approx(busy[here].max())
+        assert sum(worst.users.values()) == pytest.approx(worst.utilisation)
+        assert worst.load_bytes == pytest.approx(
+            worst.utilisation * worst.capacity_Bps * report.iteration_s
+        )
         assert sum(tier.mean_busy.values()) == pytest.approx(busy[here].mean())
-        assert sum(tier.mean_bytes.values()) == pytest.approx(total[here].mean())
+    assert found.busiest[0].utilisation == pytest.approx(busy.max())
 
 
 @pytest.mark.parametrize("case", ["zero 3", "context", "interleaved", "experts"])

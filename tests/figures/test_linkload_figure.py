@@ -12,7 +12,6 @@ from nest_core.costs.communication import CLASSES
 from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.documents.units import humanise_bytes, percent
-from nest_core.network import link_group_name
 from nest_core.report.figures.levels import linkload_figure
 from nest_core.scenario import load_scenario
 
@@ -38,7 +37,7 @@ def found(case):
 
 @plans
 def test_cells_are_shares_of_the_iteration(case):
-    network, _, loads = found(case)
+    _, _, loads = found(case)
     picture = linkload_figure(loads)
     if not loads.bytes:
         assert picture.title == "Nothing is sent"
@@ -48,14 +47,12 @@ def test_cells_are_shares_of_the_iteration(case):
     z = np.asarray(cells.z)
     assert z.shape == (2 * len(loads.tiers), len(names) + 1)
     for row, tier in enumerate(reversed(loads.tiers)):
-        for busy, sent, at in (
-            (tier.busiest_busy, tier.busiest_bytes, 2 * row),
-            (tier.mean_busy, tier.mean_bytes, 2 * row + 1),
-        ):
-            expected = [100 * busy[name] for name in names]
+        for busy, at in ((tier.busiest.users, 2 * row), (tier.mean_busy, 2 * row + 1)):
+            expected = [100 * busy.get(name, 0.0) for name in names]
             assert z[at] == pytest.approx([*expected, sum(expected)])
-            assert cells.customdata[at][-1].endswith(humanise_bytes(sum(sent.values())))
-        assert link_group_name(network, tier.busiest) in cells.customdata[2 * row][0]
+        assert tier.busiest.link in cells.customdata[2 * row][0]
+        carried = humanise_bytes(tier.busiest.load_bytes)
+        assert cells.customdata[2 * row][-1].endswith(carried)
     assert len(set(cells.y)) == len(cells.y)
 
 
@@ -65,8 +62,8 @@ def test_the_title_names_the_busiest_tier(case):
     title = linkload_figure(loads).title
     assert len(title) < 80
     if loads.bytes:
-        worst = max(loads.tiers, key=lambda tier: tier.share)
-        assert percent(worst.share) in title
+        worst = max(loads.tiers, key=lambda tier: tier.busiest.utilisation)
+        assert percent(worst.busiest.utilisation) in title
         if network.torus is None:
             assert title.lower().startswith(network.levels[worst.level].name)
 

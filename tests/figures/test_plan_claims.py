@@ -308,11 +308,11 @@ def claims_of_a_plan(problem, found):
         assert not title or (title.startswith("One stage") and len(loads) == 1)
     every = link_loads(problem, best)
     title = linkload_figure(every).title
-    tiers = [max(tier.busiest_busy.values(), default=0.0) for tier in every.tiers]
+    tiers = [max(tier.busiest.users.values(), default=0.0) for tier in every.tiers]
     if match := re.search(r"busy up to (\S+) %, (mostly|most) with", title):
-        worst = max(every.tiers, key=lambda tier: tier.share)
-        assert worst.share == pytest.approx(share(match[1]), rel=0.006)
-        half = max(worst.busiest_busy.values()) > 0.5 * sum(worst.busiest_busy.values())
+        worst = max(every.tiers, key=lambda tier: tier.busiest.utilisation)
+        assert worst.busiest.utilisation == pytest.approx(share(match[1]), rel=0.006)
+        half = max(worst.busiest.users.values()) > 0.5 * sum(worst.busiest.users.values())
         assert half == (match[2] == "mostly")
     else:
         assert title == "No link is busy for long"

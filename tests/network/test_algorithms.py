@@ -481,14 +481,14 @@ def test_bottlenecks_in_words():
         return collective(network, op, size_bytes, size, **how)
 
     answer = found("all_reduce", 1e12, 4, stride=8, concurrent="all", algorithm="ring")
-    assert answer.bottleneck == "uplinks into tier 1: 8 flows share 100 GB/s"
+    assert answer.bottleneck == "devices 0 to 7 up to tier 1: 8 flows share 100 GB/s"
     assert answer.level == "tier 1"
     answer = found("all_reduce", 1e12, 8, algorithm="ring")
-    assert answer.bottleneck == "ports into tier 0: one flow has 900 GB/s"
+    assert answer.bottleneck == "device 0 up to tier 0: one flow has 900 GB/s"
     answer = found("all_reduce", 1.0, 8, algorithm="ring")
     assert answer.bottleneck == "latency: 14 steps, most of it at level tier 0"
     grid = collective(collapse(TORI["4x4"]), "all_reduce", 1e12, 16, algorithm="ring")
-    assert grid.bottleneck.startswith("torus links: ")
+    assert grid.bottleneck.startswith("device 0, dimension 1, upwards: ")
 
 
 # Refusals.
@@ -552,7 +552,7 @@ def test_the_command_prints_the_answer(capsys: pytest.CaptureFixture[str]):
         run([*line.replace("h100-spine-leaf-64", "tpu-v4-4x4x4").split()[:-1], "--op", "alltoall"])
         == 0
     )
-    assert "torus links" in capsys.readouterr().out
+    assert "dimension 2, upwards" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

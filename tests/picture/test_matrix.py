@@ -126,8 +126,8 @@ def test_pointing_at_links_says_their_load_and_at_a_cell_its_seconds():
         name = loads.network.levels[tier.level].name
         if f"links {name}" in told.tips:
             said = " ".join(told.tips[f"links {name}"])
-            assert f"{1e3 * tier.share * loads.iteration_s:.3g}" in said
-            assert f"{100 * tier.share:.3g} % of an iteration" in said
+            assert f"{1e3 * tier.busiest.utilisation * loads.iteration_s:.3g}" in said
+            assert f"{100 * tier.busiest.utilisation:.3g} % of an iteration" in said
     assert told.lights == lights(read, drawn.labels)
     assert set(cells("clos")[1]) <= set(told.tips)
     assert "1.58 s of an iteration" in told.tips[cell_key("tp", "node")][0]

@@ -89,8 +89,8 @@ def test_links_are_coloured_by_the_loads_that_the_plan_is_priced_by():
         np.array([tier_busy(loads, level)[leaf == n].max() for n in range(32)]) for level in (1, 2)
     )
     tiers = {tier.level: tier for tier in loads.tiers}
-    assert down.max() == pytest.approx(tiers[1].share)
-    assert up.max() == pytest.approx(tiers[2].share)
+    assert down.max() == pytest.approx(tiers[1].busiest.utilisation)
+    assert up.max() == pytest.approx(tiers[2].busiest.utilisation)
     busiest = max(down.max(), up.max())
     for mark in drawn.marks:
         if isinstance(mark, Line) and mark.stands and mark.stands[0][0] == "links spine":

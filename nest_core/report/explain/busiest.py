@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from nest_core.costs.communication import CLASSES
 from nest_core.documents import join_words, percent, plural
 from nest_core.documents.units import percent_column
 from nest_core.network import BusyLink
@@ -55,8 +56,9 @@ def busiest_table(links: Sequence[BusyLink]) -> Table:
 
 def _with(entry: BusyLink) -> str:
     """Return who uses a link, the most first."""
-    if len(entry.users) == 1:
-        return f"with {next(iter(entry.users))}"
-    parts = [f"{name} {percent(part)}" for name, part in entry.users.items() if part >= _LEAST]
+    users = {CLASSES.get(name, name): part for name, part in entry.users.items()}
+    if len(users) == 1:
+        return f"with {next(iter(users))}"
+    parts = [f"{name} {percent(part)}" for name, part in users.items() if part >= _LEAST]
     more = [f"{len(parts) - _USERS} more"] if len(parts) > _USERS else []
     return f"with {join_words([*parts[:_USERS], *more])}"

@@ -26,7 +26,6 @@ from nest_core.network import (
     Network,
     Path,
     level_blocks,
-    link_group_name,
 )
 from nest_core.report.explain import CLASSES
 from nest_core.report.figures.style import (
@@ -301,10 +300,10 @@ def linkload_figure(loads: Loads | None) -> Chart:
     rows = []
     for tier in reversed(loads.tiers):
         name, count = tier_name(loads.network, tier.level), f"mean of {tier.links:,}"
-        busiest = f"busiest link, {link_group_name(loads.network, tier.busiest)}"
+        worst, full = tier.busiest, tier.busiest.capacity_Bps * loads.iteration_s
         rows += [
-            (f"<b>{name}</b>, busiest", busiest, tier.busiest_busy, tier.busiest_bytes),
-            (f"{name}, {count}", f"{count} links", tier.mean_busy, tier.mean_bytes),
+            (f"<b>{name}</b>, busiest", f"busiest link, {worst.link}", worst.users, full),
+            (f"{name}, {count}", f"{count} links", tier.mean_busy, full),
         ]
     z = np.array([_with_sum(names, busy) for _, _, busy, _ in rows])
     cells = {
@@ -319,8 +318,8 @@ def linkload_figure(loads: Loads | None) -> Chart:
         ],
         "texttemplate": "%{text}",
         "customdata": [
-            [f"{words}: {humanise_bytes(value)}" for value in _with_sum(names, size)]
-            for _, words, _, size in rows
+            [f"{words}: {humanise_bytes(share * full)}" for share in line]
+            for line, (_, words, _, full) in zip(z.tolist(), rows, strict=True)
         ],
         "colorscale": LOAD_SCALE,
         "showscale": False,
@@ -346,20 +345,17 @@ def linkload_figure(loads: Loads | None) -> Chart:
 
 def _with_sum(names: list[str], values: Mapping[str, float]) -> list[float]:
     """Return a value per class, and all together."""
-    return [*(values[name] for name in names), sum(values[name] for name in names)]
+    return [*(values.get(name, 0.0) for name in names), sum(values.values())]
 
 
 def _load_finding(loads: Loads) -> str:
-    worst = max(loads.tiers, key=lambda tier: tier.share)
-    if worst.share <= _MIN_SHARE:
+    worst = max(loads.tiers, key=lambda tier: tier.busiest.utilisation)
+    users, share = worst.busiest.users, worst.busiest.utilisation
+    if share <= _MIN_SHARE:
         return "No link is busy for long"
-    name = max(worst.busiest_busy, key=worst.busiest_busy.__getitem__)
+    name = next(iter(users))
     where = tier_name(loads.network, worst.level)
     links = "Links" if loads.network.torus is not None else f"{capital(where)} links"
     what = CLASSES[name].replace("-parallel", "")
-    most = (
-        "mostly"
-        if 2 * max(worst.busiest_busy.values()) > sum(worst.busiest_busy.values())
-        else "most"
-    )
-    return f"{links} are busy up to {percent(worst.share)}, {most} with {what}"
+    most = "mostly" if 2 * users[name] > share else "most"
+    return f"{links} are busy up to {percent(share)}, {most} with {what}"

@@ -284,11 +284,11 @@ def _busy(loads: Loads, labels: Sequence[TierLabel]) -> dict[str, tuple[str, ...
         new = [what for what in reached[tier.level] if what not in before]
         links = [what for what in new if what.startswith("links ")]
         which = "the busiest link" if len(links) == 1 else "the busiest of all links"
-        time = humanise_seconds(tier.share * loads.iteration_s)
-        users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
-        lines = [f"{CLASSES[name]}: {percent(part)}" for name, part in users if part]
-        first = f"{which} is busy {time}, {percent(tier.share)} of an iteration"
-        busy |= dict.fromkeys(links, (first, *lines))
+        worst = tier.busiest
+        time = humanise_seconds(worst.utilisation * loads.iteration_s)
+        lines = [f"{CLASSES[name]}: {percent(part)}" for name, part in worst.users.items()]
+        first = f"{which} is busy {time}, {percent(worst.utilisation)} of an iteration"
+        busy |= dict.fromkeys(links, (first, worst.link, *lines))
     return busy
 
 

@@ -22,6 +22,7 @@ from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents import capital, join_words, percent
 from nest_core.fabric import Fabric, IntArray
 from nest_core.network import Network
+from nest_core.report.explain.busiest import busiest_words
 from nest_core.report.picture.frame import frame_of, framed
 from nest_core.report.picture.marks import (
     Box,
@@ -336,10 +337,14 @@ def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) ->
     title = f"The busiest link is busy {percent(busiest)} of an iteration"
     outer = [tier for tier in loads.tiers if tier.level]
     if loads.network.torus is None and 1 < len(outer) < 4:
-        names = (f"{loads.network.levels[tier.level].name} {percent(tier.share)}" for tier in outer)
+        names = (
+            f"{loads.network.levels[tier.level].name} {percent(tier.busiest.utilisation)}"
+            for tier in outer
+        )
         title += f": {', '.join(names)}"
-    title = title.replace(" %", "\u00a0%")
-    return title, f"{plan.subtitle.rstrip('.')}. Links: the redder, the longer they are busy"
+    words = [plan.subtitle.rstrip("."), "Links: the redder, the longer they are busy"]
+    words += [f"Busiest: {text}" for text in [busiest_words(loads.busiest)] if text]
+    return title.replace(" %", "\u00a0%"), ". ".join(words)
 
 
 def _legend_of(
