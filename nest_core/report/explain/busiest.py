@@ -16,9 +16,7 @@ _USERS = 3
 
 
 def busiest_words(links: Sequence[BusyLink]) -> str:
-    """Return which link is the busiest, and with what; nothing where none is."""
-    if not links:
-        return ""
+    """Return which link is the busiest, and with what."""
     first = links[0]
     others = f" and {plural(first.alike - 1, 'link')} like it" if first.alike > 1 else ""
     return f"{first.link}{others} {_with(first)}"

@@ -342,9 +342,10 @@ def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) ->
             for tier in outer
         )
         title += f": {', '.join(names)}"
-    words = [plan.subtitle.rstrip("."), "Links: the redder, the longer they are busy"]
-    words += [f"Busiest: {text}" for text in [busiest_words(loads.busiest)] if text]
-    return title.replace(" %", "\u00a0%"), ". ".join(words)
+    sentences = [plan.subtitle.rstrip("."), "Links: the redder, the longer they are busy"]
+    if loads.busiest:
+        sentences.append(f"Busiest: {busiest_words(loads.busiest)}")
+    return title.replace(" %", "\u00a0%"), ". ".join(sentences)
 
 
 def _legend_of(
