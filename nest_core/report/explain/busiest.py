@@ -29,10 +29,10 @@ def busiest_text(links: Sequence[BusyLink]) -> str:
 
 def busiest_table(links: Sequence[BusyLink]) -> Table:
     """Return the busiest links of a plan or of a pattern."""
-    shown = [entry for entry in links if entry.utilisation >= _LEAST]
-    if not shown:
+    listed = [entry for entry in links if entry.utilisation >= _LEAST]
+    if not listed:
         return Table("No link is busy for long", "", ())
-    share = percent_column(entry.utilisation for entry in shown)
+    share = percent_column(entry.utilisation for entry in listed)
     rows = [
         {
             "Busiest links": entry.link,
@@ -40,9 +40,9 @@ def busiest_table(links: Sequence[BusyLink]) -> Table:
             "Busy": share(entry.utilisation),
             "With": _with(entry),
         }
-        for entry in shown
+        for entry in listed
     ]
-    first = shown[0]
+    first = listed[0]
     most = "The busiest link is" if first.alike == 1 else f"{first.alike:,} links are the busiest,"
     return Table(
         f"{most} busy {percent(first.utilisation)} of the time, {_with(first)}",
