@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nest_core.documents.units import plural
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, LinkMap
 from nest_core.network.link_names import link_group_name
@@ -46,6 +47,12 @@ class BusyLink:
     alike: int
     load_bytes: float
     capacity_Bps: float
+
+    @property
+    def in_words(self) -> str:
+        """Its name, and how many others are as busy."""
+        others = f" and {plural(self.alike - 1, 'link')} like it" if self.alike > 1 else ""
+        return f"{self.link}{others}"
 
     def to_json(self) -> dict[str, Any]:
         """Return an entry of ``busiest_links``."""

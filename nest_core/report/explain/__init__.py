@@ -7,7 +7,7 @@ spaces that differ in one respect; nothing here knows how they answer.
 from nest_core.costs.communication import CLASSES, Traffic, traffic_of
 from nest_core.report.explain.axes import AXES, NextBest, next_best
 from nest_core.report.explain.binding import Constraint, Gain, StageBinding, bindings, gains
-from nest_core.report.explain.busiest import busiest_table, busiest_text, busiest_words
+from nest_core.report.explain.busiest import busiest_table, busiest_text
 from nest_core.report.explain.equations import Equation, equations
 from nest_core.report.explain.headlines import fabric_headlines, levels_table
 from nest_core.report.explain.mine import (
@@ -84,7 +84,6 @@ __all__ = [
     "bottleneck",
     "busiest_table",
     "busiest_text",
-    "busiest_words",
     "calibration_in_words",
     "certificate_line",
     "check_heads",

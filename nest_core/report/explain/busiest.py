@@ -3,23 +3,16 @@
 from collections.abc import Sequence
 
 from nest_core.costs.communication import CLASSES
-from nest_core.documents import join_words, percent, plural
+from nest_core.documents import join_words, percent
 from nest_core.documents.units import percent_column
 from nest_core.network import BusyLink
 from nest_core.report.tables import Table
 
-__all__ = ["busiest_table", "busiest_text", "busiest_words"]
+__all__ = ["busiest_table", "busiest_text"]
 
 _LEAST = 5e-4
 """Of the time; less is not worth a row."""
 _USERS = 3
-
-
-def busiest_words(links: Sequence[BusyLink]) -> str:
-    """Return which link is the busiest, and with what."""
-    first = links[0]
-    others = f" and {plural(first.alike - 1, 'link')} like it" if first.alike > 1 else ""
-    return f"{first.link}{others} {_with(first)}"
 
 
 def busiest_text(links: Sequence[BusyLink]) -> str:

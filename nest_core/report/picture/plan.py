@@ -22,7 +22,6 @@ from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents import capital, join_words, percent
 from nest_core.fabric import Fabric, IntArray
 from nest_core.network import Network
-from nest_core.report.explain.busiest import busiest_words
 from nest_core.report.picture.frame import frame_of, framed
 from nest_core.report.picture.marks import (
     Box,
@@ -344,7 +343,7 @@ def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) ->
         title += f": {', '.join(names)}"
     sentences = [plan.subtitle.rstrip("."), "Links: the redder, the longer they are busy"]
     if loads.busiest:
-        sentences.append(f"Busiest: {busiest_words(loads.busiest)}")
+        sentences.append(f"Busiest: {loads.busiest[0].in_words}")
     return title.replace(" %", "\u00a0%"), ". ".join(sentences)
 
 
