@@ -12,6 +12,7 @@ from nest_core.documents.files import (
     decoded,
     log_blocks,
     parsed_json,
+    read_bytes,
     read_text,
     write_file,
 )
@@ -137,6 +138,7 @@ __all__ = [
     "preset_names",
     "preset_path",
     "printable",
+    "read_bytes",
     "read_text",
     "require",
     "require_extra",

@@ -27,6 +27,7 @@ __all__ = [
     "is_packed",
     "log_blocks",
     "parsed_json",
+    "read_bytes",
     "read_text",
     "write_file",
 ]
@@ -68,9 +69,19 @@ def read_text(path: Path) -> str:
     InputError
         If it cannot be opened, is no regular file, or is not what `decoded` takes.
     """
+    return decoded(read_bytes(path, MAX_FILE_BYTES), str(path))
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """Return what a file that a person named begins with: one byte over ``most``, if it is longer.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened or is no regular file.
+    """
     with _opened(path) as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    return decoded(content, str(path))
+        return file.read(most + 1)
 
 
 def log_blocks(path: Path) -> Iterator[bytes]:

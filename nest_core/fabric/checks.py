@@ -7,7 +7,7 @@ Numbers are those of the whole fabric, from 0, as if nothing had failed.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_DEVICES",
     "MAX_EXPLICIT_DEVICES",
+    "TABLED",
     "IntArray",
     "LinkGraph",
     "Routing",
@@ -39,7 +40,10 @@ MAX_EXPLICIT_DEVICES = 16_384
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 LinkGraph: TypeAlias = "nx.Graph[Any]"
-Routing = Literal["adaptive", "shortest_path", "ecmp"]
+Routing = Literal["adaptive", "shortest_path", "ecmp", "tables", "minhop", "updn", "dor"]
+TABLED = ("tables", "minhop", "updn", "dor")
+"""By forwarding tables of InfiniBand switches: as they are stated, or as OpenSM's engines fill them
+(`nest_core.network.opensm`)."""
 
 
 def positive(field: str, value: float, *, zero: bool = False) -> None:
@@ -106,9 +110,9 @@ def check_explicit_size(devices: int) -> None:
 def check_routing(routing: str, ecmp_seed: int) -> None:
     """Refuse unknown routing, and seeds that nothing reads."""
     require(
-        routing in ("adaptive", "shortest_path", "ecmp"),
+        routing in get_args(Routing),
         "routing",
-        "must be adaptive, shortest_path or ecmp",
+        f"must be one of {', '.join(get_args(Routing))}",
         routing,
         "pick one of them",
     )

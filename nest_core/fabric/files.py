@@ -56,7 +56,7 @@ KINDS: dict[str, Kind] = {
     "torus": Kind(Torus.from_file, ("torus",), missing=True, routed=False),
     "tpu_slice": Kind(slice_from_file, ("tpu_slice",), missing=True, routed=False),
     # A graph of one device has no links.
-    "graph": Kind(GraphFabric.from_file, ("element",), ("link",)),
+    "graph": Kind(GraphFabric.from_file, ("element",), ("link", "forwarding")),
 }
 
 
@@ -130,11 +130,11 @@ def build_fabric(file: FabricFile) -> Fabric:
             "name a kind for all tiers in the price list (cabling.media)",
         ),
         (
-            file.routing != "ecmp" or kind.routed,
+            file.routing in ("adaptive", "shortest_path") or kind.routed,
             "routing",
             f'must be adaptive or shortest_path for kind = "{file.kind}"',
-            "ecmp",
-            "hashing needs single links: describe the fabric as a Clos or a graph",
+            file.routing,
+            "hashing and tables need single links: describe the fabric as a Clos or a graph",
         ),
     ):
         require(*rule)

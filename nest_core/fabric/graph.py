@@ -14,10 +14,11 @@ from nest_core.documents import (
     require,
 )
 from nest_core.documents.schema import FabricFile
-from nest_core.documents.schema.fabric import ElementTable, LinkTable
+from nest_core.documents.schema.fabric import ElementTable, ForwardingTable, LinkTable
 from nest_core.fabric.arrange import hops
 from nest_core.fabric.checks import (
     MAX_EXPLICIT_DEVICES,
+    TABLED,
     LinkGraph,
     Routing,
     check_routing,
@@ -25,6 +26,7 @@ from nest_core.fabric.checks import (
     whole,
 )
 from nest_core.fabric.fabric import Document, Fabric
+from nest_core.fabric.subnet import SubnetSwitch, check_cables
 
 __all__ = ["MAX_LINKS", "Element", "GraphFabric", "Link", "as_graph", "node_name"]
 
@@ -89,6 +91,8 @@ class GraphFabric(Fabric):
     links : tuple of Link
     routing, ecmp_seed
         How flows choose among paths.
+    forwarding : tuple of SubnetSwitch
+        Ports and tables of the switches of an InfiniBand subnet, where they are known.
     """
 
     kind = "graph"
@@ -99,6 +103,7 @@ class GraphFabric(Fabric):
     links: tuple[Link, ...]
     routing: Routing = "adaptive"
     ecmp_seed: int = 0
+    forwarding: tuple[SubnetSwitch, ...] = ()
 
     def __post_init__(self) -> None:
         check_routing(self.routing, self.ecmp_seed)
@@ -106,10 +111,16 @@ class GraphFabric(Fabric):
         self._check_links()
         self._check_ports()
         self._check_connected()
+        if self.routing in TABLED:
+            self._check_forwarding()
 
     @classmethod
     def from_file(
-        cls, file: FabricFile, elements: list[ElementTable], links: list[LinkTable] | None
+        cls,
+        file: FabricFile,
+        elements: list[ElementTable],
+        links: list[LinkTable] | None,
+        forwarding: list[ForwardingTable] | None,
     ) -> Self:
         """Return the fabric of a file's elements and links."""
         return cls(
@@ -138,10 +149,11 @@ class GraphFabric(Fabric):
             ),
             file.routing,
             file.ecmp_seed,
+            tuple(map(SubnetSwitch.from_file, forwarding or ())),
         )
 
     def tables(self) -> Document:
-        """Elements and, where there are any, links."""
+        """Elements and, where there are any, links and forwarding tables."""
         every = (
             {
                 "id": element.id,
@@ -167,7 +179,10 @@ class GraphFabric(Fabric):
             }
             for link in self.links
         ]
-        return {"element": elements} | ({"link": links} if links else {})
+        forwarding = [entry.document() for entry in self.forwarding]
+        return {"element": elements} | {
+            key: rows for key, rows in (("link", links), ("forwarding", forwarding)) if rows
+        }
 
     def arrangement(self) -> str:
         """Return that somebody drew it."""
@@ -332,6 +347,25 @@ class GraphFabric(Fabric):
                     element.radix,
                     "remove links or use a larger switch",
                 )
+
+    def _check_forwarding(self) -> None:
+        require(
+            self.routing != "tables" or (self.forwarding and all(e.table for e in self.forwarding)),
+            "routing",
+            "must have the forwarding table of every switch to follow",
+            "tables without them",
+            "read them beside the topology: `convert net.txt out.toml --tables lfts.txt`, with what"
+            " dump_lfts prints",
+        )
+        roles = {element.id: element.role for element in self.elements}
+        cables = (
+            (link.a, link.b, link.count)
+            for link in self.links
+            if "device" not in (roles[link.a], roles[link.b])
+        )
+        nics = {name for name, role in roles.items() if role == "nic"}
+        if self.forwarding:
+            check_cables(self.forwarding, cables, nics)
 
     def _check_connected(self) -> None:
         reached, names = hops(self.explicit(), [0]), self.device_ids

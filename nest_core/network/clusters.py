@@ -35,9 +35,9 @@ and collectives may send to all others at once over the links of each device.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -45,8 +45,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
 
 from nest_core.documents import summed
+from nest_core.fabric.checks import Routing
 from nest_core.fabric.clos_plan import ROLES
 from nest_core.network.cuts import Cuts, separate
+from nest_core.network.forwarding import Forwarding, TabledLinkMap
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import numbered
 from nest_core.network.levels import Level, Network
@@ -134,8 +136,9 @@ _FABRIC = re.compile("leaf|spine|^tor$|edge|core|access|aggreg", re.IGNORECASE)
 
 def graph_network(
     graph: nx.Graph[Any],
-    routing: Literal["adaptive", "shortest_path", "ecmp"] = "adaptive",
+    routing: Routing = "adaptive",
     seed: int = 0,
+    forwards: Callable[[TabledLinkMap], Forwarding] | None = None,
 ) -> Network:
     """Return the network of a link graph: levels to read, and its links to price.
 
@@ -144,7 +147,9 @@ def graph_network(
     graph : networkx.Graph
         As `nest_core.network.graph.read_links` takes it.
     routing, seed
-        As `GraphLinkMap` takes them; ECMP is the mean of eight draws.
+        As `GraphLinkMap` takes them; ECMP is the mean of its draws.
+    forwards : callable (TabledLinkMap) -> Forwarding, optional
+        Follows forwarding tables over its link groups.
 
     Examples
     --------
@@ -177,9 +182,12 @@ def graph_network(
     scale_up, inside = (None, None) if meshed is None else meshed
     of_fabric = _FABRIC.search(_name(links, use, nesting, 0)) is not None
     alone = of_fabric and not (links.role == NIC).any()
-    link_map = GraphLinkMap(
-        links, nesting, arc_level, routing, seed, draws, None, scale_up, inside, bool(alone)
-    )
+    fields = (links, nesting, arc_level, routing, seed, draws, None, scale_up, inside, bool(alone))
+    if forwards is None:
+        link_map = GraphLinkMap(*fields)
+    else:
+        tabled = TabledLinkMap(*fields)
+        link_map = replace(tabled, forwarding=forwards(tabled))
     latency = _latencies(links, link_map, len(nesting))
     levels = tuple(_level(links, use, nesting, k, latency[k]) for k in range(len(nesting)))
     return Network(links.devices, levels, link_map, nesting)

@@ -12,6 +12,7 @@ import numpy as np
 
 from nest_core.documents.units import plural
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, Torus
+from nest_core.fabric.checks import TABLED
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network.clos import clos_network
 from nest_core.network.dragonfly import dragonfly_network
@@ -30,6 +31,8 @@ def collapse(fabric: Fabric) -> Network:
     A kind that knows its levels registers its own arithmetic; of any other they are found by
     cuts of its link graph.
     """
+    if fabric.routing in TABLED:
+        return _routed(fabric)
     lattice = lattice_of(fabric)
     if lattice is not None:
         return _torus(lattice.torus, lattice.place)
@@ -38,12 +41,26 @@ def collapse(fabric: Fabric) -> Network:
     return graph_network(fabric.explicit(), fabric.routing, fabric.ecmp_seed)
 
 
-collapse.register(Clos, clos_network)
-collapse.register(Dragonfly, dragonfly_network)
+@collapse.register
+def _clos(fabric: Clos) -> Network:
+    return _routed(fabric) if fabric.routing in TABLED else clos_network(fabric)
+
+
+@collapse.register
+def _dragonfly(fabric: Dragonfly) -> Network:
+    return _routed(fabric) if fabric.routing in TABLED else dragonfly_network(fabric)
+
+
+def _routed(fabric: Fabric) -> Network:
+    from nest_core.network.opensm import routed_network  # as above
+
+    return routed_network(fabric)
 
 
 def is_counted(fabric: Fabric) -> bool:
     """Whether levels follow from counts, in milliseconds, not from cuts of the link graph."""
+    if fabric.routing in TABLED:
+        return False
     is_registered = collapse.dispatch(type(fabric)) is not collapse.dispatch(object)
     return is_registered or lattice_of(fabric) is not None
 

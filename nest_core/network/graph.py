@@ -19,10 +19,11 @@ from one Dijkstra search per target (`scipy.sparse.csgraph`) and are tabled wher
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
+from nest_core.fabric.checks import Routing
 from nest_core.network.kernels import spread
 from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, tables
 from nest_core.network.link_map import (
@@ -70,7 +71,7 @@ class GraphLinkMap(LinkMap):
     links: Links
     nesting: tuple[IntArray, ...]
     arc_level: IntArray
-    routing: Literal["adaptive", "shortest_path", "ecmp"] = "adaptive"
+    routing: Routing = "adaptive"
     seed: int = 0
     variants: int = 1
     speed: FloatArray | None = None
@@ -78,17 +79,19 @@ class GraphLinkMap(LinkMap):
     scale_up_arc: IntArray | None = None
     alone: bool = False
     _tabled: list[tuple[list[Twins], NextHops | None]] = field(default_factory=list, repr=False)
-    _first: IntArray = field(init=False, repr=False)
-    _arc: IntArray = field(init=False, repr=False)
+    first_group: IntArray = field(init=False, repr=False)
+    """Of every arc, (arcs,)."""
+    arc: IntArray = field(init=False, repr=False)
+    """Of every link group, (link groups,)."""
     node: IntArray = field(init=False, repr=False)
     """Of every device, (devices,): what hangs together without NICs, where there are any."""
 
     def __post_init__(self) -> None:
         links = self.links
-        copies = links.count if self.routing == "ecmp" else np.ones_like(links.count)
+        node, outside = _nodes(links, self.nesting, self.arc_level, alone=self.alone)
+        copies = self._copies(outside)
         capacity = links.capacity_Bps * (1.0 if self.speed is None else self.speed)
         arc = np.repeat(np.arange(len(copies)), copies)
-        node, outside = _nodes(links, self.nesting, self.arc_level, alone=self.alone)
         arc_Bps = (capacity / copies)[arc]
         self._settle(
             capacity_Bps=arc_Bps,
@@ -97,14 +100,26 @@ class GraphLinkMap(LinkMap):
             tier=self.arc_level[arc],
             outside=outside[arc],
             node=node,
-            _first=np.cumsum(copies) - copies,
-            _arc=arc,
+            first_group=np.cumsum(copies) - copies,
+            arc=arc,
+        )
+
+    def _copies(self, outside: BoolArray) -> IntArray:
+        """Return link groups of every arc: under ECMP its parallel links, else one."""
+        del outside
+        return self.links.count if self.routing == "ecmp" else np.ones_like(self.links.count)
+
+    @cached_property
+    def _arc_Bps(self) -> FloatArray:
+        """All link groups of every arc, (arcs,)."""
+        return np.asarray(
+            np.bincount(self.arc, self.capacity_Bps, len(self.links.tail)), np.float64
         )
 
     @cached_property
     def port_Bps(self) -> float:
         """The most that any device sends to one other; in meshed nodes, to all others."""
-        is_device = self.links.tail[self._arc] < self.links.devices
+        is_device = self.links.tail[self.arc] < self.links.devices
         one_link = float(self.link_Bps[is_device].max(initial=0.0))
         most = self._ports_Bps(by_side=True)
         if self.scale_up is not None or one_link == most:
@@ -124,10 +139,8 @@ class GraphLinkMap(LinkMap):
 
     def _ports_Bps(self, *, by_side: bool) -> float:
         """All links of a device; ``by_side``: those inside its node, or those out of it."""
-        is_device = self.links.tail[self._arc] < self.links.devices
-        key = self.links.tail[self._arc][is_device] * 2 + (
-            self.outside[is_device] if by_side else 0
-        )
+        is_device = self.links.tail[self.arc] < self.links.devices
+        key = self.links.tail[self.arc][is_device] * 2 + (self.outside[is_device] if by_side else 0)
         return float(np.bincount(key, self.capacity_Bps[is_device], minlength=1).max(initial=0.0))
 
     @property
@@ -153,9 +166,8 @@ class GraphLinkMap(LinkMap):
         way, entry = np.unique(part[device] * size + nic, return_inverse=True)
         bridged = len(way) > len(np.unique(nic))  # by NICs that several nodes are linked to
         onward = np.flatnonzero(is_nic[links.tail] & (~home[links.head] | bridged))
-        arc_Bps = np.bincount(self._arc, self.capacity_Bps, len(links.tail))
-        behind = np.bincount(links.tail[onward], arc_Bps[onward], size)
-        through = np.minimum(np.bincount(entry, arc_Bps[outward]), behind[way % size])
+        behind = np.bincount(links.tail[onward], self._arc_Bps[onward], size)
+        through = np.minimum(np.bincount(entry, self._arc_Bps[outward]), behind[way % size])
         of_node = float(np.bincount(way // size, through).max())
         # Where the NICs of each device lead to all planes of switches, a way through another
         # device, or a NIC that is not the device's, is longer.
@@ -163,7 +175,7 @@ class GraphLinkMap(LinkMap):
         plane[links.tail[onward]] = part[links.head[onward]]
         planes = len(np.unique(part[links.head[onward]]))
         reached = np.unique(np.stack([device, plane[nic]])[:, plane[nic] >= 0], axis=1)
-        of_device = np.bincount(device, np.minimum(arc_Bps[outward], behind[nic]), size)
+        of_device = np.bincount(device, np.minimum(self._arc_Bps[outward], behind[nic]), size)
         alone = not bridged and device.max() < links.devices
         alone &= reached.shape[1] == links.devices * planes
         return float(of_device.max()) if alone else of_node, of_node
@@ -184,9 +196,9 @@ class GraphLinkMap(LinkMap):
 
     def cable(self, link_group: int) -> tuple[int, int | None]:
         """Return the arc of a link group and, where each cable is one, which of the arc's it is."""
-        arc = int(self._arc[link_group])
-        cable = link_group - int(self._first[arc])
-        return arc, cable if np.count_nonzero(self._arc == arc) > 1 else None
+        arc = int(self.arc[link_group])
+        cable = link_group - int(self.first_group[arc])
+        return arc, cable if np.count_nonzero(self.arc == arc) > 1 else None
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost level whose group holds both; −1 for a device and itself."""
@@ -202,7 +214,7 @@ class GraphLinkMap(LinkMap):
             stays = self.scale_up.node[source] == self.scale_up.node[target]
             flow = np.flatnonzero(stays)
             crossing, link, part = self.scale_up.crossings(source[flow], target[flow])
-            parts.append((flow[crossing], self._first[self.scale_up_arc[link]], part))
+            parts.append((flow[crossing], self.first_group[self.scale_up_arc[link]], part))
             latency[flow] = self.links.latency_s[self.scale_up_arc[0]] * self.scale_up.hops(
                 source[flow], target[flow]
             )
@@ -212,7 +224,7 @@ class GraphLinkMap(LinkMap):
                 ends = self._stand_ins(source[flow], target[flow])
                 start, end = ends.pop()
                 links, every = table.links, np.arange(len(table.links.elements))
-                hops = table.start, table.arc, links.head, self.capacity_Bps[self._stays]
+                hops = table.start, table.arc, links.head, self._arc_Bps[self._stays]
                 pair, alike = np.unique(start * len(every) + end, return_inverse=True)
                 first, last = np.divmod(pair, len(every))
                 row = table.column[last] * len(every)
@@ -222,7 +234,7 @@ class GraphLinkMap(LinkMap):
                 arc = arc[place]
                 for step, pairs in zip(reversed(self._small[0]), reversed(ends), strict=True):
                     arc = step.crossed(arc, walked, *pairs)
-                parts.append((flow[walked], arc, share[place]))
+                parts.append((flow[walked], self.first_group[arc], share[place]))
                 latency[flow] = self._along(table, start, end)
                 continue
             for walked, arc, link_group in self._single(
@@ -296,7 +308,7 @@ class GraphLinkMap(LinkMap):
                 break
             key = table.column[target] * size + here
             first, last = table.start[key], table.start[key + 1]
-            arc, link_group = table.arc[first], self._first[table.arc[first]]
+            arc, link_group = table.arc[first], self.first_group[table.arc[first]]
             if self.routing == "ecmp":
                 # Parallel links are ports of their own: number them over all next hops.
                 ports = np.concatenate([[0], np.cumsum(self.links.count[table.arc])])
@@ -304,7 +316,7 @@ class GraphLinkMap(LinkMap):
                 port = ports[first] + draw % (ports[last] - ports[first])
                 place = np.searchsorted(ports, port, side="right") - 1
                 arc = table.arc[place]
-                link_group = self._first[arc] + port - ports[place]
+                link_group = self.first_group[arc] + port - ports[place]
             hops.append((flow, arc, link_group))
             here = self.links.head[arc]
         return hops

@@ -18,10 +18,11 @@ from typing import Literal
 import numpy as np
 
 from nest_core.documents.errors import InputError, require
-from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network.busiest import BusyLink, busiest_links, load_of
+from nest_core.network.dragonfly import DragonflyLinkMap
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase, check_size, price_phases
@@ -207,10 +208,10 @@ def _seconds(network: Network, phases: list[Phase], size: float) -> float:
 
 
 def _explicit(fabric: Fabric, network: Network) -> Network | None:
-    """Return the network of a fabric's link graph; tori and dragonflies count every link anyway."""
+    """Return the network of a fabric's link graph; all but trees count every link anyway."""
     if fabric.devices > EXPLICIT_DEVICES or getattr(fabric, "twisted", False):
         return None
-    if isinstance(fabric, Dragonfly) or lattice_of(fabric):
+    if isinstance(network.link_map, GraphLinkMap | DragonflyLinkMap) or lattice_of(fabric):
         return network
     from nest_core.network.clusters import graph_network  # scipy: few ask for explicit links
 

@@ -13,6 +13,7 @@ from nest_core.documents import (
     InputError,
     preset_names,
     preset_path,
+    read_bytes,
     read_text,
     require,
     setting,
@@ -238,6 +239,14 @@ def convert(
     write_as: Annotated[
         str, typer.Option("--to", metavar="FORMAT", help="Format of OUT, unless its ending says.")
     ] = "",
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables",
+            metavar="FILE",
+            help="Forwarding tables beside what ibnetdiscover prints, as dump_lfts prints them.",
+        ),
+    ] = None,
     assume: Annotated[
         list[str] | None,
         typer.Option(
@@ -254,6 +263,7 @@ def convert(
     from nest_core.fabric.files import build_fabric
     from nest_core.interop.formats import read_fabric, write_fabric
     from nest_core.interop.formats.exchange import MAX_COMPARED, caveats, lost_between
+    from nest_core.interop.formats.lfts import MAX_TABLE_BYTES
     from nest_core.network import collapse
 
     preset = source in preset_names("fabrics")
@@ -267,7 +277,13 @@ def convert(
         str(target),
         "name another",
     )
-    imported = read_fabric(content, path.name, format=read_as, assumed=_assumed(assume or ()))
+    imported = read_fabric(
+        content,
+        path.name,
+        format=read_as,
+        assumed=_assumed(assume or ()),
+        tables=b"" if tables is None else read_bytes(tables, MAX_TABLE_BYTES),
+    )
     fabric = build_fabric(checked(FabricFile, imported.document))
     exported = write_fabric(fabric, to, document=imported.document)
     write_file(target, exported.text, "OUT")

@@ -221,6 +221,7 @@ def test_every_key_of_the_schema_is_tried():
     }
     assert not missing
     tables = {"level", "clos", "intra_node", "dragonfly", "torus", "tpu_slice", "element", "link"}
+    tables |= {"forwarding"}  # tests/network/test_forwarding.py
     tried = {"version", "name", "kind", "routing", "ecmp_seed", "missing"}
     tried |= {"devices_per_host", "optics", "assumed_inside_GBps"}
     # Where figures are from is a remark of the document; no fabric has it.

@@ -168,7 +168,12 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("hierarchical", BOTH, {}, r"level\[1\].group_size must be absent where group_sizes is given"),
     ("hierarchical", NEITHER, {}, r"level\[1\].group_size is required, unless group_sizes lists"),
     ("hierarchical", LEVELS, {"routing": "ecmp"}, "routing must be adaptive or shortest_path for"),
-    ("hierarchical", LEVELS, {"routing": "best"}, "routing must be 'adaptive', 'shortest_path' or"),
+    (
+        "hierarchical",
+        LEVELS,
+        {"routing": "best"},
+        "routing must be 'adaptive', 'shortest_path', 'ecmp'",
+    ),
     ("hierarchical", LEVELS, {"missing": ["rack"]}, r"missing\[0\] must be an element's name and"),
     ("hierarchical", LEVELS, {"missing": "rack 0"}, "missing must be a list, but is 'rack 0'"),
     ("torus", TORUS, {"routing": "ecmp"}, "routing must be adaptive or shortest_path for kind"),

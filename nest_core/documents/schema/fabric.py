@@ -18,6 +18,7 @@ __all__ = [
     "DragonflyTable",
     "ElementTable",
     "FabricFile",
+    "ForwardingTable",
     "IntraNodeTable",
     "LevelTable",
     "LinkTable",
@@ -256,6 +257,22 @@ class LinkTable(SchemaTable):
     latency_us: NotNegative = 0.0
 
 
+class ForwardingTable(SchemaTable):
+    """One ``[[forwarding]]`` of a graph: a switch of an InfiniBand subnet, and its table.
+
+    ``ends`` says what hangs on each of its ``ports`` (nothing: what is no part of the fabric),
+    ``lids`` the first address of those that are no switches (0: a switch). ``table`` is the port
+    to every address from 0 on, a byte each, as zlib packs them, in base 64; empty: not known.
+    """
+
+    switch: Name
+    guid: Annotated[str, Field(pattern=r"^0x[0-9a-f]{1,16}$")]
+    ports: Annotated[list[Annotated[int, Field(ge=1, le=254)]], Field(max_length=254)]
+    ends: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=254)]
+    lids: Annotated[list[Annotated[int, Field(ge=0, le=49_151)]], Field(max_length=254)]
+    table: Annotated[str, Field(max_length=100_000)] = ""
+
+
 class FabricFile(SchemaTable):
     """A fabric; ``kind`` says which of the tables it has."""
 
@@ -295,8 +312,8 @@ class FabricFile(SchemaTable):
         ),
     ] = None
     routing: Annotated[
-        Literal["adaptive", "shortest_path", "ecmp"],
-        label("routing", "How flows choose among equal paths.", group=_ROUTES),
+        Literal["adaptive", "shortest_path", "ecmp", "tables", "minhop", "updn", "dor"],
+        label("routing", "How flows choose among paths.", group=_ROUTES),
     ] = "adaptive"
     ecmp_seed: Annotated[
         int, Field(ge=0, le=2**32 - 1), label("hash seed", "Of ECMP.", unit="number", group=_ROUTES)
@@ -308,3 +325,4 @@ class FabricFile(SchemaTable):
     ] = []
     element: Annotated[list[ElementTable], Field(max_length=400_000)] | None = None
     link: Annotated[list[LinkTable], Field(max_length=400_000)] | None = None
+    forwarding: Annotated[list[ForwardingTable], Field(max_length=16_384)] | None = None

@@ -26,6 +26,7 @@ from nest_core.interop.formats.edges import read_edges, write_edges
 from nest_core.interop.formats.graphml import read_graphml, write_graphml
 from nest_core.interop.formats.ibnetdiscover import read_ibnetdiscover
 from nest_core.interop.formats.infragraph import read_infragraph, write_infragraph
+from nest_core.interop.formats.lfts import TABLE_START
 from nest_core.interop.formats.simai import write_ns3, write_simai
 from nest_core.interop.formats.slurm import read_slurm, write_slurm_block, write_slurm_tree
 from nest_core.interop.formats.slurm_yaml import read_slurm_yaml
@@ -162,6 +163,7 @@ def read_fabric(
     format: str = "",
     assumed: Assumed | None = None,
     nodes: tuple[str, ...] = (),
+    tables: bytes = b"",
 ) -> ImportedFabric:
     """Read a fabric file as a document of the studio's own schema.
 
@@ -177,6 +179,8 @@ def read_fabric(
         What the file does not state.
     nodes : tuple of str
         Which of a subnet's hosts have devices, where something else lists them.
+    tables : bytes
+        Forwarding tables of the subnet's switches, as ``dump_lfts`` prints them, or packed by gzip.
 
     Raises
     ------
@@ -200,8 +204,22 @@ def read_fabric(
         format,
         "pick " + ", ".join(readers),
     )
+    require(
+        not text.startswith(TABLE_START),
+        short,
+        "must hold a topology, with forwarding tables beside it or behind it",
+        "tables alone",
+        "give what ibnetdiscover prints of the same subnet first",
+    )
     chosen = format or format_of(name, text)
-    document, notes = readers[chosen](Source(text, short, assumed or Assumed(), nodes))
+    require(
+        not tables or chosen == "ibnetdiscover",
+        "tables",
+        "must come beside what ibnetdiscover prints",
+        FORMATS[chosen].label,
+        "leave them out",
+    )
+    document, notes = readers[chosen](Source(text, short, assumed or Assumed(), nodes, tables))
     build_fabric(checked(FabricFile, document))
     return ImportedFabric(chosen, document, notes)
 

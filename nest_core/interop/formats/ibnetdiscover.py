@@ -16,12 +16,17 @@ as they are named, 50 (HDR), 100 (NDR) and 200 Gb/s (XDR).
 import re
 from collections import Counter
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nest_core.documents import grouped, plural, summed
 from nest_core.fabric import MAX_EXPLICIT_DEVICES
+from nest_core.fabric.subnet import packed_table
 from nest_core.interop.formats.draft import Draft
-from nest_core.interop.formats.values import Reading, Source, listed, short_name
+from nest_core.interop.formats.lfts import TABLE_START, read_tables
+from nest_core.interop.formats.values import Document, Reading, Source, listed, short_name
 
 __all__ = ["LANE_GBPS", "read_ibnetdiscover"]
 
@@ -37,6 +42,8 @@ _LINK = re.compile(
     r"\[(\d{1,5})\](?:\[ext \d+\])?(?:\s*\([0-9a-f]+\))?(?:\s*#\s*(.*))?$"
 )
 _SPEED = re.compile(r"\b(\d{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
+_LID = re.compile(r'(?:.*" )??lid (\d{1,5}) ')
+"""Of an adapter: first in its own block, last in those of switches."""
 _ADAPTER = re.compile(r"\s+((?:mlx\d+_|hfi\d+_|HCA-)\d{1,6})(?!\d)")
 _DIGITS = re.compile(r"\d+")
 _SERVER = re.compile(
@@ -78,13 +85,23 @@ class _SubnetNode:
     line: int
     system: str
     """Adapters of one card share it; of a block that states none, its own GUID."""
-    links: list[tuple[int, End, float, int]] = field(default_factory=list)
-    """Own port, other end, GB/s, line."""
+    links: list[tuple[int, End, float, int, int]] = field(default_factory=list)
+    """Own port, other end, GB/s, line, address of the adapter at either end."""
 
 
 def read_ibnetdiscover(source: Source) -> Reading:
-    """Return a graph of hosts with their NICs, and of switches."""
+    """Return a graph of hosts with their NICs, and of switches, with the tables of these.
+
+    Tables come in a file of their own, or behind the topology in the same one.
+    """
     draft = Draft(source)
+    text, opens, behind = source.text.partition(f"\n{TABLE_START}")
+    source, tables = replace(source, text=text), source.tables
+    if opens:
+        source.require(
+            not tables, "tables", "must come once", "in this file and beside it", "leave one out"
+        )
+        tables = (TABLE_START + behind).encode()
     nodes = _nodes(source, draft)
     skipped = {guid for guid, node in nodes.items() if _SHARP in node.description}
     draft.note(len(skipped), "SHARP aggregation node", " skipped.")
@@ -109,7 +126,62 @@ def read_ibnetdiscover(source: Source) -> Reading:
         f"ibnetdiscover states no latencies: {source.assumed.hop_latency_us:g} us per link assumed."
     )
     document, notes = draft.document(source.name)
+    forwarding = _forwarding(nodes, names, draft)
+    if tables:
+        _add_tables(source, forwarding, read_tables(source, tables))
+        document["routing"] = "tables"
+    document["forwarding"] = list(forwarding.values())
     return source.assumed.marked(document), notes
+
+
+def _forwarding(
+    nodes: dict[str, _SubnetNode], names: dict[str, str], draft: Draft
+) -> dict[int, Document]:
+    """Return what hangs on the ports of every switch, by its GUID."""
+    ends: dict[str, dict[int, tuple[str, int]]] = {
+        guid: {} for guid in names if nodes[guid].kind == "Switch"
+    }
+    for guid, node in nodes.items():
+        for port, (far, far_port), _, _, lid in node.links:
+            # A link may stand in one block alone.
+            for switch, place, end in ((guid, port, far), (far, far_port, guid)):
+                if switch in ends and end in nodes:
+                    is_switch = nodes[end].kind == "Switch"
+                    ends[switch][place] = (names.get(end, ""), 0 if is_switch else lid)
+    return {
+        int(guid[2:], 16): {
+            "switch": names[guid],
+            "guid": f"0x{guid[2:].lstrip('0') or '0'}",
+            "ports": sorted(ports),
+            "ends": [ports[port][0] for port in sorted(ports)],
+            "lids": [ports[port][1] for port in sorted(ports)],
+        }
+        for guid, ports in ends.items()
+        if ports
+    }
+
+
+def _add_tables(
+    source: Source, forwarding: dict[int, Document], tables: dict[int, NDArray[np.uint8]]
+) -> None:
+    """Put tables beside the ports of their switches."""
+    strange = [guid for guid in tables if guid not in forwarding]
+    source.require(
+        not strange,
+        "tables",
+        "must be those of the switches of this subnet",
+        f"{len(strange)} of others, such as {strange[0]:#x}" if strange else "",
+        "dump topology and tables of one subnet at one time",
+    )
+    for guid, entry in forwarding.items():
+        source.require(
+            guid in tables,
+            "tables",
+            "must hold the table of every switch",
+            f"none of {entry['switch']} ({guid:#x})",
+            "dump all of them: dump_lfts, or ibroute switch by switch",
+        )
+        entry["table"] = packed_table(tables[guid])
 
 
 def _nodes(source: Source, draft: Draft) -> dict[str, _SubnetNode]:
@@ -158,7 +230,7 @@ def _nodes(source: Source, draft: Draft) -> dict[str, _SubnetNode]:
     return nodes
 
 
-def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]:
+def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int, int]:
     match = _LINK.match(line)
     speeds = _SPEED.findall(match[4] or "") if match else []
     if match is None or not speeds:
@@ -171,7 +243,8 @@ def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]
     # Descriptions stand before the speed, so the last match is the speed.
     width, speed = speeds[-1]
     source.require(int(width) != 0, number, "must have a width above 0", line, "correct the line")
-    return int(match[1]), (match[2], int(match[3])), int(width) * LANE_GBPS[speed] / 8, number
+    rate, lid = int(width) * LANE_GBPS[speed] / 8, _LID.match(match[4])
+    return int(match[1]), (match[2], int(match[3])), rate, number, int(lid[1]) if lid else 0
 
 
 def _links(
@@ -181,7 +254,7 @@ def _links(
     every: list[tuple[tuple[End, End], tuple[float, int]]] = []
     taken: dict[End, End] = {}
     for guid, node in nodes.items():
-        for port, other, rate, line in node.links:
+        for port, other, rate, line, _ in node.links:
             source.require(
                 other[0] in nodes,
                 line,

@@ -184,12 +184,15 @@ class Source:
     assumed : Assumed
     nodes : tuple of str
         Hosts that have devices, where something else lists them.
+    tables : bytes
+        A dump of forwarding tables that came beside it.
     """
 
     text: str
     name: str
     assumed: Assumed
     nodes: tuple[str, ...] = ()
+    tables: bytes = b""
 
     def wrong(self, where: int | str, rule: str, value: object, remedy: str) -> InputError:
         """Return the error about a line (its number) or another place (its name)."""

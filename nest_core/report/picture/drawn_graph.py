@@ -121,8 +121,7 @@ class _Rows:
         if self.loads is None or not isinstance(link_map, GraphLinkMap):
             return {}
         links = link_map.links
-        copies = links.count if link_map.routing == "ecmp" else np.ones_like(links.count)
-        shares = np.maximum.reduceat(self.loads.busy, np.cumsum([0, *copies[:-1]]))
+        shares = np.maximum.reduceat(self.loads.busy, link_map.first_group)
         names = [  # those of other kinds as `as_graph` names them
             self.fabric.device_ids[n] if isinstance(n, int) else node_name(n)
             for n in links.elements
