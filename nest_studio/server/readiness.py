@@ -11,8 +11,9 @@ import pkgutil
 __all__ = ["import_everything"]
 
 _PACKAGES = ("nest_core", "nest_studio")
-# Torch is not installed where the studio is served, and commands are no pages.
+# Neither torch nor JAX is installed where the studio is served, and commands are no pages.
 _NOT_SERVED = (
+    "nest_core.calibration.compiler.program",
     "nest_core.hardware.profiling",
     "nest_core.workload.tracing",
     "nest_studio.__main__",
