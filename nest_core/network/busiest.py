@@ -2,8 +2,8 @@
 
 A link's utilisation is its bytes over its capacity, as a part of the time that the traffic takes.
 What a link is follows from routing: where flows spread, all parallel links of one direction
-together; where each has one path, a cable. Links of a tier that are as busy as one another are
-stated once.
+together; where each has one path, a cable. Links of a tier that are as busy as one another, to
+0.1 % of the busiest, are stated once.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def busiest_links(
     if not len(carries) or seconds <= 0:
         return ()
     busy = total[carries] / capacity[carries] / seconds
-    steps = np.round(busy / busy.max(), 6)
+    steps = np.round(busy / busy.max(), 3)
     _, first, alike = np.unique(
         np.stack([-steps, network.link_map.tier[carries]]),
         axis=1,

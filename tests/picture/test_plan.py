@@ -116,3 +116,24 @@ def test_a_plan_says_how_far_its_groups_reach():
     assert drawn.title.startswith("Tensor traffic stays in the node; ")
     assert drawn.title.endswith("crosses the spine")
     assert "replica 1 of 32" in drawn.subtitle
+
+
+@pytest.mark.parametrize("routing", ["shortest_path", "ecmp"])
+def test_where_flows_are_bound_to_links_each_pair_has_its_own_colour(routing):
+    scenario = load_scenario("llama2-7b-64-h100", [f'fabric.routing="{routing}"'])
+    problem, fabric = scenario.problem(), scenario.fabric
+    plan = read_plan("dp=8,tp=4,pp=2,zero=1", problem.layers, fabric.devices)
+    loads = link_loads(problem, price(problem, plan))
+    link_map = problem.network.link_map
+    tier = link_map.tiers[2]
+    busy = loads.busy[link_map.tier == 2].reshape(len(tier.capacity_Bps), -1, 2).max(axis=2)
+    drawn = picture(fabric, plan, loads=loads)
+    lines = [m for m in drawn.marks if isinstance(m, Line) and ("links spine", 1) in m.stands]
+    leaf, spines = fabric.group_of(1), busy.shape[1] // tier.parallel
+    overall = max(tier_busy(loads, level).max() for level in (1, 2))
+    for mark in lines:
+        group, spine = (int(end.split()[1]) for end in mark.ends)
+        child = tier.child[np.flatnonzero(leaf == group)[0]]
+        share = busy[child].reshape(spines, -1).max(axis=1)[spine]
+        assert mark.look == f"link {load_look(float(share), float(overall))}"
+    assert lines

@@ -36,11 +36,11 @@ def busiest_table(links: Sequence[BusyLink]) -> Table:
         for entry in listed
     ]
     first = listed[0]
-    most = "The busiest link is" if first.alike == 1 else f"{first.alike:,} links are the busiest,"
+    most = "The busiest link is" if first.alike == 1 else f"The busiest {first.alike:,} links are"
     return Table(
-        f"{most} busy {percent(first.utilisation)} of the time, {_with(first)}",
+        f"{most} busy {percent(first.utilisation)} of the time, with {_with(first)}",
         "Share of the time that a link is busy at its full rate; links of a tier that are as busy "
-        "as one another are one row",
+        "as one another, to 0.1 %, are one row",
         rows,
     )
 
@@ -49,7 +49,7 @@ def _with(entry: BusyLink) -> str:
     """Return who uses a link, the most first."""
     users = {CLASSES.get(name, name): part for name, part in entry.users.items()}
     if len(users) == 1:
-        return f"with {next(iter(users))}"
+        return next(iter(users))
     parts = [f"{name} {percent(part)}" for name, part in users.items() if part >= _LEAST]
     more = [f"{len(parts) - _USERS} more"] if len(parts) > _USERS else []
-    return f"with {join_words([*parts[:_USERS], *more])}"
+    return join_words([*parts[:_USERS], *more])

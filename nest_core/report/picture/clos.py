@@ -73,7 +73,10 @@ def _leaf(structure: Structure, leaves: Sequence[Placed], device: int) -> Placed
 
 
 def load_looks(structure: Structure, loads: Loads) -> tuple[dict[str, str], float]:
-    """Return the looks of links by leaf and ``up`` or ``down``, and the largest busy share."""
+    """Return the looks of links, and the largest busy share.
+
+    By leaf and ``up`` or ``down``; also by spine, where each flow is bound to one link.
+    """
     fabric = structure.fabric
     shares = np.zeros((2, fabric.sizing.units * fabric.rails))
     for level in range(1, min(fabric.tiers, 2) + 1):
@@ -84,7 +87,28 @@ def load_looks(structure: Structure, loads: Loads) -> tuple[dict[str, str], floa
         for way, of_way in zip(("down", "up"), shares.tolist(), strict=True)
         for group, share in enumerate(of_way)
     }
+    for (group, spine), share in _pair_shares(structure, loads).items():
+        looks[f"{fabric.tier_names[0]} {group * fabric.planes} up {spine}"] = load_look(
+            share, busiest
+        )
     return looks, busiest
+
+
+def _pair_shares(structure: Structure, loads: Loads) -> dict[tuple[int, int], float]:
+    """Return the busy share of the links between a leaf and a spine of its pod, fullest first."""
+    from nest_core.network.tree import TreeLinkMap  # compiled kernels load with it
+
+    fabric, link_map = structure.fabric, loads.network.link_map
+    if fabric.routing == "adaptive" or fabric.tiers < 2 or not isinstance(link_map, TreeLinkMap):
+        return {}
+    tier = link_map.tiers[2]
+    busy = loads.busy[link_map.tier == 2].reshape(len(tier.capacity_Bps), -1, 2).max(axis=2)
+    shares: dict[tuple[int, int], float] = {}
+    for child, group in set(zip(tier.child.tolist(), fabric.group_of(1).tolist(), strict=True)):
+        for link, share in enumerate(busy[child].tolist()):
+            pair = group, link // tier.parallel
+            shares[pair] = max(shares.get(pair, 0.0), share)
+    return shares
 
 
 _BAR = 18.0
@@ -203,7 +227,7 @@ class _ClosDrawing(ClosNodes):
             pod.links,
             self.unit * self.fabric.link_ports[min(1, self.fabric.tiers - 1)],
             words,
-            loads={key.removesuffix(" up"): look for key, look in self.loads.items()},
+            loads={key.replace(" up", ""): look for key, look in self.loads.items()},
             meshes=len(self.panels),
         )
 

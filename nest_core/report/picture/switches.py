@@ -244,7 +244,8 @@ class Mesh:
     alive : int array, shape (lower switches, upper switches), optional
         Those that are left; else all but those of failed switches.
     loads : mapping of str to str
-        Look of the links of a lower switch by its key, where they are coloured by load.
+        Look of the links of a lower switch by its key, or by that and the place of the upper one,
+        where they are coloured by load.
     meshes : int
         How many of the kind a picture has: they share its limits of lines.
     """
@@ -337,7 +338,9 @@ class Mesh:
         ]
 
     def _line(self, low: int, high: int, count: int, share: float, grey: float = 1.0) -> Line:
-        look = f"link {self.loads.get(self.lower[low].key, '')}".strip()
+        key = self.lower[low].key
+        load = self.loads.get(f"{key} {high}", self.loads.get(key, ""))
+        look = f"link {load}".strip()
         return self._link((low, high), look, share, line_width(count, self.unit), count, grey)
 
     def _link(
