@@ -305,6 +305,9 @@ class Problem:
     sharded_gradients : bool
         Whether software reduces gradients after every micro-batch of a pipeline where ZeRO shards
         them.
+    copies : tuple of {"weights", "gradients"}
+        What software copies on the device before it is reduced or after it was gathered, where
+        ZeRO shards it.
     dispatch : Dispatch or None
         Where tokens on their way to experts are sent once only; None: once per expert.
     host_Bps : float
@@ -338,6 +341,7 @@ class Problem:
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
     sharded_gradients: bool = False
+    copies: tuple[str, ...] = ()
     dispatch: Dispatch | None = None
     host_Bps: float = 0.0
     offload: Offload = NO_OFFLOAD

@@ -39,6 +39,7 @@ from nest_core.costs.problem import (
 from nest_core.costs.schedules import SPLIT, PassOrder, deferral, deferred, in_flight, paired
 from nest_core.costs.zero import (
     ZeroTraffic,
+    copy_seconds,
     state_shares,
     step_share,
     traffic,
@@ -115,7 +116,7 @@ def layer_seconds(
     """
     overlap = problem.overlap
     table, times = condensed(table)
-    compute = table.compute_s + table.replay_s
+    compute = table.compute_s + table.replay_s + copy_seconds(problem, point, table)
     if paired_share is None and pairs_passes(problem, point):
         paired_share = paired(point, point.micro_batches(problem.batch))
     inside = np.zeros((point.pp, *compute.shape))

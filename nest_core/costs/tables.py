@@ -299,8 +299,6 @@ def _times(
 ) -> tuple[float, float, float, tuple[float, ...], tuple[float, ...]]:
     """Forward, backward, of it gradients of weights, replays, and what the host needs to issue
     them, seconds.
-
-    A product with weights takes as long again for their gradients as for those of its inputs.
     """
     if bound:
         forward = [_bound(op.forward, accelerator, precision) for op in layer.operators]
@@ -308,11 +306,11 @@ def _times(
     else:
         forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
         back = [backward_seconds(op, accelerator, precision) for op in layer.operators]
-    weight = sum(
-        (seconds - _copies(op, accelerator, precision)) / 2
-        for op, seconds in zip(layer.operators, back, strict=True)
-        if op.backward and op.backward[-1].unit == "gemm"
-    )
+    weight = 0.0
+    for op in layer.operators:
+        if op.backward and op.backward[-1].unit == "gemm":
+            last = op.backward[-1], accelerator, precision
+            weight += least_seconds(*last) if bound else kernel_seconds(*last, op.op, "backward")
     seconds = dict(zip((op.name for op in layer.operators), forward, strict=True))
     replays = [layer.replayed(name) for name in recomputations]
     replay = tuple(float(sum(seconds[op.name] for op in operators)) for operators, _ in replays)
@@ -321,16 +319,8 @@ def _times(
     both += sum(len(op.backward) for op in layer.operators)
     both += sum(call.backward for call in layer.collectives)
     launch = tuple(issue * (both + _issued(*again)) for again in replays)
-    return sum(forward), sum(back), min(weight, sum(forward)), replay, launch
-
-
-def _copies(operator: Operator, accelerator: Accelerator, precision: str) -> float:
-    """Seconds of the passes over memory in an operator's backward pass."""
-    return sum(
-        kernel_seconds(kernel, accelerator, precision, operator.op, "backward")
-        for kernel in operator.backward
-        if kernel.unit == "memory"
-    )
+    weight = min(weight, sum(forward), sum(back) - weight)
+    return sum(forward), sum(back), weight, replay, launch
 
 
 def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:

@@ -23,6 +23,7 @@ from nest_core.network import FloatArray
 
 __all__ = [
     "ZeroTraffic",
+    "copy_seconds",
     "gathered",
     "state_shares",
     "step_share",
@@ -91,6 +92,20 @@ def update_seconds(problem: Problem, zero: int, ranks: int) -> float:
         sent = away * (state.gradients + state.weights)
         seconds += (2 * problem.host_optimizer + 2 * sent) / problem.host_Bps
     return seconds / (ranks if zero >= 1 else 1)
+
+
+def copy_seconds(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
+    """Seconds per micro-batch of a layer's copies of what ZeRO shards, shape (L,).
+
+    Gradients are read in their own precision and written in that in which they are reduced, once;
+    weights are copied out of what was gathered, once in each pass.
+    """
+    state, zero = problem.state, problem.acting_zero(point)
+    gradients = (zero >= 2) * ("gradients" in problem.copies) * (state.weights + state.gradients)
+    weights = (zero >= 3) * ("weights" in problem.copies) * 2 * 2 * state.weights
+    elements = (point.shard_ranks > 1) * table.parameters
+    elements = elements + (point.expert_shard_ranks > 1) * table.expert_parameters
+    return np.asarray((gradients + weights) / problem.update_Bps * elements)
 
 
 def gathered(zero: int, ranks: int, state: StateBytes) -> tuple[float, float]:

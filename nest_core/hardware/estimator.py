@@ -8,6 +8,7 @@ elements more per tile along ``k``:
     w = g ceil(m / tile_m) ceil(n / tile_n) / units
     t = max(2 g m' n' k / (best e) (1 + wave_tail / w) (1 + depth_tail / k), bytes / (bandwidth h))
 
+where ``bytes`` count the sum that a gradient of weights is added to (`Kernel.added_bytes`), and
 with ``best`` the largest rate measured on the device (its peak where none was), and ``e`` and
 ``h`` what large products and copies reach of it and of the memory bandwidth. Fused
 attention reaches a share of the peak of its own; everything else moves bytes. In 8 and 4 bits
@@ -80,8 +81,9 @@ def seconds(
     if measured is not None:
         return measured
     family, traffic = accelerator.family, kernel.bytes
+    memory_Bps = accelerator.memory_bandwidth_Bps * family.memory_efficiency
     if kernel.unit == "memory":
-        return traffic / (accelerator.memory_bandwidth_Bps * family.memory_efficiency)
+        return (traffic + kernel.added_bytes) / memory_Bps
     narrow = narrow_product(kernel.unit, precision)
     best = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
     cast = 0.0
@@ -92,15 +94,14 @@ def seconds(
         if narrow:
             traffic *= narrow.element_bytes / 2.0
             cast = narrow.cast_bytes * kernel.cast
-    memory_Bps = accelerator.memory_bandwidth_Bps * family.memory_efficiency
-    return max(arithmetic, traffic / memory_Bps) + cast / memory_Bps
+    return max(arithmetic, (traffic + kernel.added_bytes) / memory_Bps) + cast / memory_Bps
 
 
 def least_seconds(kernel: Kernel, accelerator: Accelerator, precision: str) -> float:
     """Return what a kernel takes at least, for each time its rows are repeated.
 
-    Whole tiles, waves and operands that all rows share are left out: a micro-batch of ``b``
-    sequences takes at least ``b`` times this. Not for devices with a profile.
+    Whole tiles, waves, operands that all rows share and sums of gradients are left out: a
+    micro-batch of ``b`` sequences takes at least ``b`` times this. Not for devices with a profile.
     """
     memory_Bps = accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency
     if kernel.unit == "memory":
@@ -184,7 +185,7 @@ def bound(kernel: Kernel, accelerator: Accelerator, precision: str) -> Bound:
         return "memory"
     accelerator = replace(accelerator, profile=None)
     both = seconds(kernel, accelerator, precision)
-    alone = seconds(replace(kernel, bytes=0.0), accelerator, precision)
+    alone = seconds(replace(kernel, bytes=0.0, added_bytes=0.0), accelerator, precision)
     return "memory" if both > alone * (1.0 + _ROUNDING) else "arithmetic"
 
 
@@ -238,11 +239,12 @@ def time_in_words(
         else ()
     )
     if kernel.unit == "memory":
-        lines = [f"time: {_traffic(kernel.bytes, accelerator)}, bound by memory bandwidth"]
+        moved = kernel.bytes + kernel.added_bytes
+        lines = [f"time: {_traffic(moved, accelerator)}, bound by memory bandwidth"]
         return (*lines, *measured)
     peak = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
     rate = humanise(peak, "FLOP/s")
-    alone = humanise_seconds(seconds(replace(kernel, bytes=0.0), accelerator, precision))
+    alone = humanise_seconds(seconds(replace(kernel, bytes=0.0, added_bytes=0.0), accelerator, precision))
     verdict = (
         "arithmetic"
         if bound(kernel, accelerator, precision) == "arithmetic"
@@ -257,7 +259,7 @@ def time_in_words(
         else _product(kernel, accelerator, rate, alone)
     )
     narrow = narrow_product(kernel.unit, precision)
-    moved = kernel.bytes * (narrow.element_bytes / 2.0 if narrow else 1.0)
+    moved = kernel.bytes * (narrow.element_bytes / 2.0 if narrow else 1.0) + kernel.added_bytes
     cast = f", with the conversion to {precision}" if narrow else ""
     return (
         *arithmetic,

@@ -89,6 +89,12 @@ class Stack:
         Scaling of its fp8 products; empty: it has none.
     memory : MemoryRules
         What it holds beside the tensors that every implementation has.
+    accumulation : {"product", "pass", "none"}
+        What adds a micro-batch's gradients of weights to those before: the product that makes
+        them, a pass over memory, or nothing, as each is reduced when it is made.
+    copies : tuple of {"weights", "gradients"}
+        What is copied on the device before it is reduced or after it was gathered, where it is
+        sharded.
     sharded_gradients : bool
         Whether gradients are reduced after every micro-batch of a pipeline where they are
         sharded; else they are whole there, and ZeRO 2 is 1.
@@ -121,6 +127,8 @@ class Stack:
     launch: Literal["eager", "iteration_graphs"]
     fp8: str
     memory: MemoryRules
+    accumulation: Literal["product", "pass", "none"]
+    copies: tuple[Literal["weights", "gradients"], ...]
     sharded_gradients: bool
     overlap: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[str, ...] = ()
@@ -199,6 +207,8 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.launch,
         file.fp8,
         MemoryRules(file.framework == "fsdp", file.eager_loss, file.deepspeed_zero),
+        file.accumulation,
+        tuple(file.copies),
         file.sharded_gradients,
         tuple(overlap.items()),
         tuple(file.rows),

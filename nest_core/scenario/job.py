@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.memory import FRAGMENTATION
+from nest_core.costs.problem import StateBytes
 from nest_core.costs.software import software_of
 from nest_core.costs.tables import (
     dispatch_of,
@@ -25,7 +26,7 @@ from nest_core.costs.tables import (
 from nest_core.fabric import Fabric
 from nest_core.hardware import Accelerator, Stack, hidden_shares, hiding, load_family
 from nest_core.network import Network, collapse, reduce_scatters
-from nest_core.workload import RECOMPUTE, Model, Strategy, check_experts
+from nest_core.workload import RECOMPUTE, Accumulation, Model, Strategy, check_experts
 
 __all__ = ["Job", "overlap_of"]
 
@@ -103,7 +104,26 @@ class Job:
             imbalance=self.imbalance,
             capacity=self.capacity,
             dispatch=self.dispatch,
+            accumulation=self.accumulation,
         )
+
+    @property
+    def state(self) -> StateBytes:
+        """Bytes per parameter of the training state."""
+        device, stack = self.accelerator, self.stack
+        return state_bytes(
+            self.precision,
+            self.optimizer,
+            self.gradient_bytes,
+            transposed=keeps_transposed(device.family.name, stack.fp8),
+            memory=stack.memory,
+        )
+
+    @property
+    def accumulation(self) -> Accumulation:
+        """Where gradients of weights are added up: where they are stored."""
+        how = self.stack.accumulation
+        return Accumulation(0.0 if how == "none" else self.state.gradients, how == "product")
 
     def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         """Return per-layer figures under these degrees."""
@@ -181,13 +201,8 @@ class Job:
             tokens=self.sequence,
             memory_bytes=device.memory_bytes,
             reserved_bytes=device.reserved_bytes,
-            state=state_bytes(
-                self.precision,
-                self.optimizer,
-                self.gradient_bytes,
-                transposed=keeps_transposed(device.family.name, stack.fp8),
-                memory=stack.memory,
-            ),
+            state=self.state,
+            copies=stack.copies,
             update_Bps=bandwidth,
             model_flops=model_flops(self.model, self.sequence),
             peak_flops=device.peak(self.precision),

@@ -38,6 +38,8 @@ do not contain it."""
 
 _FACTORS = {False: 4.0, True: 10.0}
 
+_ADDED = "added to those of other micro-batches"
+
 _GRADIENTS = {
     "gemm": ("gradient of the input", "gradient of the weights"),
     "batched": ("gradient of the left factor", "gradient of the right factor"),
@@ -137,6 +139,11 @@ def kernel_in_words(
     backward : bool
         Whether it belongs to the backward pass.
     """
+    if kernel.added_bytes:
+        alone = replace(kernel, added_bytes=0.0)
+        words = kernel_in_words(alone, node, inputs, sizes, width, backward=backward)
+        added = f"and {humanise(kernel.added_bytes, 'B')} for gradients of weights, {_ADDED}"
+        return (*(words if kernel.bytes else ()), added)
     if kernel.unit in ("gemm", "batched"):
         return _product(kernel, width)
     if "attention" in kernel.unit:
@@ -155,6 +162,8 @@ def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ..
             "the same copy of gradients",
             *gradients_in_words(kernels[1:], replace(node, function="")),
         )
+    if kernels and not kernels[0].bytes and kernels[0].added_bytes:
+        return (f"gradients of weights, {_ADDED}", *gradients_in_words(kernels[1:], node))
     phrases = _GRADIENTS.get(kernels[0].unit) if kernels else None
     if phrases and len(kernels) == len(phrases):
         return phrases

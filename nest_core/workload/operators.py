@@ -12,13 +12,22 @@ operators save counts once; for a GPT block the sum is Korthikanti et al. 2022's
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.documents import grouped
 from nest_core.workload.graph import SORTED, Graph, Node, Sizes, count, extent, weight_count
 
-__all__ = ["SOFTMAX_MATRICES", "Kernel", "Operator", "kept_bytes", "masks_fused", "operators"]
+__all__ = [
+    "SOFTMAX_MATRICES",
+    "WRITTEN_ONCE",
+    "Accumulation",
+    "Kernel",
+    "Operator",
+    "kept_bytes",
+    "masks_fused",
+    "operators",
+]
 
 Unit = Literal["gemm", "batched", "attention", "biased_attention", "memory"]
 
@@ -61,6 +70,9 @@ class Kernel:
         batch times heads, queries, keys, head dimension.
     cast : float
         Elements that are converted first where the product runs in fp8.
+    added_bytes : float
+        Moved beside ``bytes`` to add a gradient of weights to those of other micro-batches:
+        as many however few tokens there are, and as wide whatever the product runs in.
     """
 
     unit: Unit
@@ -68,6 +80,27 @@ class Kernel:
     bytes: float
     shape: tuple[float, ...] = ()
     cast: float = 0.0
+    added_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """Where a micro-batch's gradients of weights are added up.
+
+    Parameters
+    ----------
+    bytes : float
+        Of an element of the sum; 0: they are written once and nothing is added up.
+    fused : bool
+        Whether the product reads and writes the sum (Megatron-LM's
+        ``gradient_accumulation_fusion``), or a pass over memory adds what it wrote.
+    """
+
+    bytes: float = 0.0
+    fused: bool = True
+
+
+WRITTEN_ONCE = Accumulation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +142,9 @@ class Operator:
         return sum(kernel.bytes for kernel in self.forward)
 
 
-def operators(graph: Graph, sizes: Sizes, width: float) -> tuple[Operator, ...]:
+def operators(
+    graph: Graph, sizes: Sizes, width: float, accumulation: Accumulation = WRITTEN_ONCE
+) -> tuple[Operator, ...]:
     """All operators of a graph at sizes, views left out.
 
     Projections that run together have their kernels at the first of them.
@@ -119,10 +154,11 @@ def operators(graph: Graph, sizes: Sizes, width: float) -> tuple[Operator, ...]:
     sizes : mapping of symbol to size
     width : float
         Bytes per activation or weight element.
+    accumulation : Accumulation
     """
     wider = grouped((node.together, node) for node in graph.nodes if node.together)
     return tuple(
-        _operator(graph, node, wider.get(node.name, []), sizes, width)
+        _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation)
         for node in graph.nodes
         if node.op not in ("input", "reshape")
     )
@@ -151,16 +187,43 @@ def kept_bytes(
     return sum(tensors.values())
 
 
-def _operator(graph: Graph, node: Node, wider: list[Node], sizes: Sizes, width: float) -> Operator:
+def _operator(
+    graph: Graph,
+    node: Node,
+    wider: list[Node],
+    sizes: Sizes,
+    width: float,
+    accumulation: Accumulation,
+) -> Operator:
     inputs = graph.inputs(node)
     if node.op == "collective":
         size = count(node.shape, sizes, node.split) * width
         return Operator(node.name, node.op, (), (), (), 0.0, node.core, size)
     forward, backward = ((), ()) if node.together else _kernels(node, inputs, wider, sizes, width)
+    if accumulation.bytes and backward and node.op in ("linear", "grouped_linear", "embedding"):
+        elements = sum(weight_count(entry, sizes) for entry in (node, *wider))
+        backward = _added_up(node, backward, elements, width, accumulation)
     tensors = tuple(_kept(graph, node, sizes, width))
     return Operator(
         node.name, node.op, forward, backward, tensors, weight_count(node, sizes), node.core
     )
+
+
+def _added_up(
+    node: Node,
+    backward: tuple[Kernel, ...],
+    elements: float,
+    width: float,
+    accumulation: Accumulation,
+) -> tuple[Kernel, ...]:
+    """Return the kernels of a backward pass that also adds the weights' gradients to their sum."""
+    per_element = 2.0 * accumulation.bytes
+    if accumulation.fused and node.op != "embedding":  # the sum is written in place of the gradient
+        added_bytes = elements * (per_element - width)
+        return (*backward[:-1], replace(backward[-1], added_bytes=added_bytes))
+    # An embedding's gradient is a tensor of all rows, cleared before tokens' are written.
+    per_element += 2.0 * width if node.op == "embedding" else width
+    return (Kernel("memory", 0.0, 0.0, added_bytes=elements * per_element), *backward)
 
 
 def _kernels(

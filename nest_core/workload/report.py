@@ -163,7 +163,7 @@ def report_layers(
 
 def _layer(graph: Graph, count: int, at: Sizes, strategy: Strategy) -> dict[str, Any]:
     rank = rewritten(graph, strategy, at)
-    evaluated = operators(rank, at, strategy.width)
+    evaluated = operators(rank, at, strategy.width, strategy.accumulation)
     work = [entry for entry in evaluated if entry.op != "collective"]
     return {
         "kind": graph.kind,

@@ -309,7 +309,7 @@ def family_toml(fitted: Fitted, date: str) -> str:
 
 def _parameters() -> list[str]:
     """Fields of a family that are figures."""
-    return [field.name for field in fields(Family) if field.type == "float"]
+    return [field.name for field in fields(Family) if field.type is float]
 
 
 def _text(calibrated: bool, source: str, values: Mapping[str, float]) -> str:

@@ -201,6 +201,8 @@ class StackFile(SchemaTable):
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
     deepspeed_zero: bool = False
     eager_loss: bool = False
+    accumulation: Literal["product", "pass", "none"] = "product"
+    copies: list[Literal["weights", "gradients"]] = []
     sharded_gradients: bool = False
     source: Annotated[str, Field(min_length=1, max_length=2000)]
     rows: list[str] = []

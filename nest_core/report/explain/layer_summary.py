@@ -61,6 +61,7 @@ def undivided(strategy: Strategy) -> Strategy:
         fused=strategy.fused,
         joined=strategy.joined,
         capacity=strategy.capacity,
+        accumulation=strategy.accumulation,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.documents.errors import require
+from nest_core.workload.operators import WRITTEN_ONCE, Accumulation
 
 __all__ = ["Strategy"]
 
@@ -50,6 +51,8 @@ class Strategy:
         Slots of an expert over the mean, filled or not; 0: dropless.
     dispatch : {"all_to_all", "once_per_node", "hybrid"}
         What carries tokens to experts; only of an all-to-all they arrive sorted by rank.
+    accumulation : Accumulation
+        Where gradients of weights are added up.
     """
 
     tp: int = 1
@@ -68,6 +71,7 @@ class Strategy:
     imbalance: float = 1.0
     capacity: float = 0.0
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
+    accumulation: Accumulation = WRITTEN_ONCE
 
     def __post_init__(self) -> None:
         if not self.etp:
