@@ -244,7 +244,9 @@ def time_in_words(
         return (*lines, *measured)
     peak = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
     rate = humanise(peak, "FLOP/s")
-    alone = humanise_seconds(seconds(replace(kernel, bytes=0.0, added_bytes=0.0), accelerator, precision))
+    alone = humanise_seconds(
+        seconds(replace(kernel, bytes=0.0, added_bytes=0.0), accelerator, precision)
+    )
     verdict = (
         "arithmetic"
         if bound(kernel, accelerator, precision) == "arithmetic"

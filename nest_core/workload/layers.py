@@ -269,9 +269,7 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
     """Return what one rank runs of a kind of layer, as a graph with its collectives."""
     # Rewrites do not depend on how many sequences a micro-batch holds.
-    shape = replace(
-        _read(kind, strategy), micro_batch=1, width=2.0, accumulation=WRITTEN_ONCE
-    )
+    shape = replace(_read(kind, strategy), micro_batch=1, width=2.0, accumulation=WRITTEN_ONCE)
     return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 

@@ -187,3 +187,39 @@ def test_virtual_stages_multiply_transfers():
     assert [stage.micro_batch_s for stage in report.stages] == pytest.approx([9.0, 9.0])
     assert report.iteration_s == pytest.approx(2 * 9.0 + 9.0 / 2)
     assert report.stages[0].virtual_stages == ((0, 1), (2, 3))
+
+
+# --- copies of what ZeRO shards ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("copies", "per_weight"),
+    [
+        ((), (0, 0, 0)),
+        # Read in 2 bytes and written in 4; of weights each pass copies 2 bytes out.
+        (("gradients",), (0, 2 + 4, 2 + 4)),
+        (("weights", "gradients"), (0, 2 + 4, 2 + 4 + 2 * (2 + 2))),
+    ],
+)
+def test_what_zero_shards_is_copied_once_a_pass(copies, per_weight):
+    """Never where nothing is sharded, and as device time, which no traffic hides."""
+    table = chain(parameters=np.full(4, 10.0))
+    for zero, size in zip((1, 2, 3), per_weight, strict=True):
+        for dp, shared in ((8, 1.0), (1, 0.0)):
+            copied, plain = (
+                price(
+                    problem(
+                        table,
+                        state=StateBytes(2, 4, 12),
+                        update_Bps=100.0,
+                        sharded_gradients=True,
+                        copies=which,
+                    ),
+                    plan(dp=dp, zero=zero),
+                )
+                for which in (copies, ())
+            )
+            m = plan(dp=dp).point.micro_batches(8)
+            assert copied.iteration_s - plain.iteration_s == pytest.approx(
+                shared * m * 4 * 10.0 * size / 100.0
+            )

@@ -11,8 +11,16 @@ from nest_core.costs import RECOMPUTE, StateBytes
 from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
 from nest_core.documents.schema import parameter
-from nest_core.hardware import backward_seconds, forward_seconds, load_accelerator
-from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
+from nest_core.hardware import backward_seconds, forward_seconds, load_accelerator, seconds
+from nest_core.workload import (
+    Accumulation,
+    Graph,
+    Layer,
+    Strategy,
+    chain,
+    load_trace,
+    strategies,
+)
 from nest_core.workload.model_files import load_model
 
 DENSE = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "qwen3-8b"]
@@ -299,3 +307,54 @@ def test_copies_of_tokens_are_no_gradients_of_weights():
     np.testing.assert_allclose(sorts.weight_s, placed.weight_s, rtol=1e-12)
     assert (sorts.compute_s >= placed.compute_s).all()
     assert sorts.compute_s.sum() > placed.compute_s.sum()
+
+
+def test_experts_with_few_tokens_pay_for_their_sum_of_gradients():
+    """Qwen3-30B-A3B at ep 1, by hand: 128 experts of 3 x 2,048 x 768 weights, 256 tokens each."""
+    model, weights = load_model("qwen3-30b-a3b"), 128 * 3 * 2048 * 768
+    plain, summed = (
+        layer_table(model, Strategy(sequence=4096, accumulation=Accumulation(size)), DEVICE, "bf16")
+        for size in (0.0, 4.0)
+    )
+    assert (plain.expert_parameters[1:-1] == weights).all()
+    hbm = DEVICE.memory_bandwidth_Bps * DEVICE.family.memory_efficiency
+    more = summed.compute_s[1] - plain.compute_s[1]
+    # Gradients of weights read tokens and their gradients, and read and write the sum: bound by
+    # memory with it. Without it they took at least a write in 2 bytes, and at most what is left.
+    assert more < 6 * weights / hbm
+    products = [
+        kernel
+        for operator in rows("qwen3-30b-a3b", Strategy(sequence=4096))[1].operators
+        if operator.op == "grouped_linear"
+        for kernel in operator.backward[-1:]
+    ]
+    by_hand = sum(
+        (kernel.bytes + 6 * kernel.shape[0] * kernel.shape[1] * kernel.shape[2]) / hbm
+        - seconds(kernel, DEVICE, "bf16")
+        for kernel in products
+    )
+    assert more == pytest.approx(by_hand, rel=0.05)  # the attention's weights are few
+    assert more > 0.15 * plain.compute_s[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sums_of_gradients_do_not_shrink_with_the_tokens(name):
+    """Never more than their bytes take, and all of that where few tokens are left."""
+    model, seconds_more = load_model(name), []
+    hbm = DEVICE.memory_bandwidth_Bps * DEVICE.family.memory_efficiency
+    for tokens in (1, 4096):
+        plain, summed = (
+            layer_table(
+                model, Strategy(sequence=tokens, accumulation=Accumulation(size)), DEVICE, "bf16"
+            )
+            for size in (0.0, 4.0)
+        )
+        layers = slice(1, -1)  # the embedding's are added by a pass of their own
+        weights = (summed.parameters + summed.expert_parameters)[layers]
+        more = (summed.compute_s - plain.compute_s)[layers]
+        assert (more <= 6 * weights / hbm * (1 + 1e-9)).all()
+        seconds_more.append((more / (6 * weights / hbm)).min())
+        assert (summed.weight_s <= summed.forward_s).all()
+        assert (summed.weight_s <= (summed.compute_s - summed.forward_s - summed.weight_s)).all()
+    assert seconds_more[0] > 0.9
+    assert seconds_more[1] <= seconds_more[0]

@@ -16,6 +16,7 @@ from nest_core.hardware import (
     Family,
     backward_seconds,
     forward_seconds,
+    least_seconds,
     load_accelerator,
     load_family,
     seconds,
@@ -327,3 +328,18 @@ def test_an_unknown_family_is_refused():
         + "."
     )
     assert isinstance(FAMILY, Family)
+
+
+def test_what_is_added_to_a_sum_is_moved_in_its_own_width():
+    """Beside the product's own bytes, no narrower in fp8, and no faster with fewer tokens."""
+    sums = 8.0 * 128 * 128
+    thin = replace(gemm(128, 128, 1), added_bytes=sums)
+    for precision, share in (("bf16", 1.0), ("fp8", 0.5), ("fp32", 1.0)):
+        moved = share * thin.bytes + sums
+        assert time(replace(thin, flops=0.0), precision) == pytest.approx(
+            max(moved / (2e12 * 0.9), time(replace(thin, bytes=0.0, added_bytes=0.0), precision))
+        )
+    alone = Kernel("memory", 0.0, 0.0, added_bytes=1.8e9)
+    assert time(alone) == pytest.approx(1e-3)
+    assert least_seconds(alone, DEVICE, "bf16") == 0.0
+    assert least_seconds(thin, DEVICE, "bf16") == least_seconds(gemm(128, 128, 1), DEVICE, "bf16")

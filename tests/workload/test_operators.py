@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nest_core.workload import Graph, Node, Operator
 from nest_core.workload.graph import SYMBOLS, Split
-from nest_core.workload.operators import kept_bytes, operators
+from nest_core.workload.operators import Accumulation, kept_bytes, operators
 
 B, S, H = ("micro_batch",), ("sequence",), ("hidden",)
 STREAM = (B, S, H)
@@ -286,3 +286,52 @@ def test_tokens_go_to_experts_and_back():
     assert combine.bytes == 2 * (120 + 36 + 60)
     assert combine.kept == (("y", 2 * 120),)
     assert (dispatch.flops, combine.flops) == (0, 0)
+
+
+# Gradients of weights ---------------------------------------------------------------------------
+
+PROJECTION = Node(
+    "p", "linear", inputs=("input",), shape=(B, S, ("ffn",)), weights=((("ffn",), H),)
+)
+EMBEDDING = Node("e", "embedding", inputs=("input",), shape=STREAM, weights=((("vocabulary",), H),))
+
+
+def added(node: Node, accumulation: Accumulation, tokens: float = 6.0) -> float:
+    """Bytes that a node's backward pass moves to add its weights' gradient up."""
+    graph = Graph("block", (INPUT, node))
+    found = operators(graph, SIZES | {"sequence": tokens}, 2.0, accumulation)[-1]
+    return sum(kernel.added_bytes for kernel in found.backward)
+
+
+@pytest.mark.parametrize(
+    ("node", "fused", "per_weight"),
+    [
+        # The product reads the fp32 sum and writes it in place of a gradient in 2 bytes.
+        (PROJECTION, True, 4 + 4 - 2),
+        # A pass reads the gradient and the sum, and writes the sum.
+        (PROJECTION, False, 2 + 4 + 4),
+        # The table's gradient is cleared, and always added by a pass.
+        (EMBEDDING, True, 2 + 2 + 4 + 4),
+        (EMBEDDING, False, 2 + 2 + 4 + 4),
+    ],
+)
+def test_gradients_of_weights_are_added_to_their_sum(node, fused, per_weight):
+    """As many bytes however many tokens there are; none where nothing is added up."""
+    weights = 5 * 7 if node is PROJECTION else 10 * 5
+    for tokens in (6.0, 600.0):
+        assert added(node, Accumulation(4.0, fused), tokens) == weights * per_weight
+    assert added(node, Accumulation(0.0, fused)) == 0.0
+
+
+def test_projections_that_run_together_add_all_their_gradients():
+    pair = PROJECTION, replace(PROJECTION, name="q", together="p")
+    apart = PROJECTION, replace(PROJECTION, name="q")
+    sums = [
+        sum(
+            kernel.added_bytes
+            for operator in operators(Graph("block", (INPUT, *nodes)), SIZES, 2.0, Accumulation(4))
+            for kernel in operator.backward
+        )
+        for nodes in (pair, apart)
+    ]
+    assert sums[0] == sums[1] > 0

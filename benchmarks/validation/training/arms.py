@@ -14,22 +14,18 @@ from dataclasses import replace
 
 from nest_core.calibration.training.rows import Unusable, run_of
 from nest_core.calibration.training.runs import Run
+from nest_core.documents.presets import preset_names
 from nest_core.workload import load_model
-from nest_core.workload.recomputation import spelled
+from nest_core.workload.offload import NO_OFFLOAD, Offload
+from nest_core.workload.recomputation import by_method, spelled
 
 __all__ = ["arm_run"]
 
-MODELS = (
-    (r"llama-?3\.1-8b", "llama3.1-8b"),
-    (r"llama-?3-8b($| \(torchtitan)", "llama3-8b"),
-    (r"llama-?2-7b", "llama2-7b"),
-    (r"qwen3-30b-a3b", "qwen3-30b-a3b"),
-    (r"qwen3-235b-a22b", "qwen3-235b-a22b"),
-    (r"qwen3-32b$", "qwen3-32b"),
-    (r"gpt-oss-120b", "gpt-oss-120b"),
-    (r"deepseek-v3( |-671b|$)", "deepseek-v3"),
+REST = re.compile(
+    r"($|[ ,(]|[- ](671b|109b|17b|instruct|base|it|hf|dense)\b)(?!.*\b(lite|mini|next|vl|omni)\b)",
+    re.I,
 )
-"""Column ``model``: the preset with its sizes; column ``shape`` may change the layers."""
+"""Column ``model``: what may follow a preset's name; column ``shape`` may change its sizes."""
 
 SIZES = (
     (
@@ -117,11 +113,28 @@ RECIPES = (
 """Column ``source``: what the recipe says that an arm names and leaves out: Megatron-Bridge,
 ``docs/performance-summary-archive.md``, 25.09 on B200."""
 
+SHARDING = (
+    (r"megatron-?fsdp|m-?fsdp", "megatron_fsdp"),
+    (r"zero-?([123])", "zero-{}"),
+    (r"hsdp|fsdp|fully.?shard", "fsdp2"),
+    (r"dist(ributed)?[-_ ]?opt", "distributed_optimizer"),
+    (r"^(ddp|none)\b", "none"),
+)
+"""Column ``zero_or_fsdp``, in the words of a run."""
+
+COPIES = re.compile(
+    r"(?:instances|replicates?|replicas)[ =:x]*(\d{1,6})"
+    r"|\b(\d{1,6}) ?(?:instances|replicas|copies)",
+    re.I,
+)
+SHARDS = re.compile(r"(?:hsdp|shards?(?:_degree)?|mics\w*)[ =:]*(?:\d{1,6} ?x ?)?(\d{1,6})", re.I)
+"""Words of hybrid sharding: how many copies of the shards, or how many shards a copy has
+(``HSDP 2x8``: two copies of eight)."""
+
+HIDDEN_TENSORS = re.compile(r"async[-_ ]?(?:tp|tensor)|tp_comm_overlap|userbuffers", re.I)
 MEGATRON = re.compile(r"NVIDIA(-NeMo)?/Megatron", re.I)
-DEEPSPEED = re.compile("zero-?[23]", re.I)
-FSDP = re.compile(r"fsdp", re.I)
 TITAN = re.compile(r"torchtitan|pytorch/ao|torchao", re.I)
-EVERY_SECOND = re.compile(r"selective_2nd", re.I)
+EVERY_NTH = re.compile(r"(?:every[-_ ]|selective_)(other|second|third|[2-9](?:nd|rd|th))", re.I)
 ZERO_BUBBLE = re.compile(r"zero-?bubble|zb-?v", re.I)
 
 
@@ -136,18 +149,77 @@ def arm_run(cells: Mapping[str, str]) -> Run:
         If it recomputes modules that are none.
     """
     identity = f"{cells['group']}/{cells['arm']}"
-    if EVERY_SECOND.search(cells.get("recompute", "")):
-        raise Unusable("recomputes every second layer, which no plan states")
     if ZERO_BUBBLE.search(cells.get("vp_layout", "")):
         raise Unusable("runs a zero-bubble schedule of several virtual stages, which is left out")
     sizes = _sizes(cells)
     cells = _filled(cells)
     run = run_of(sizes | _settings(cells, sizes["notes"]), identity)
-    modules = re.match(r"selective:\[?([a-z_,]*)\]?$", cells.get("recompute", ""))
-    if modules is None:
-        return run
-    named = [module for module in modules[1].split(",") if module]
-    return replace(run, recompute=spelled(named) if named else "none")
+    words = cells.get("recompute", "")
+    if modules := re.match(r"selective:\[?([a-z_,]*)\]?$", words):
+        named = [module for module in modules[1].split(",") if module]
+        run = replace(run, recompute=spelled(named) if named else "none")
+    elif share := EVERY_NTH.search(words):  # as long and as large as so many in a row
+        nth = {"other": 2, "second": 2, "third": 3}.get(share[1]) or int(share[1][0])
+        stages = run.point.pp * run.point.interleave
+        run = replace(run, recompute=by_method("block", max(1, run.layers // stages // nth)))
+    elif method := re.match(r"full\W(uniform|block)\W(?:n=)?([1-9]\d{0,3})$", words):
+        run = replace(run, recompute=by_method(method[1], int(method[2])))
+    offload = _offload(cells.get("offload", ""), run.layers)
+    if offload != NO_OFFLOAD:
+        run = replace(run, facts=(*run.facts, ("offload", offload.spelled)))
+    sharers = run.point.sharers
+    group = _shard_group(f"{cells.get('zero_or_fsdp', '')}; {cells.get('other', '')}", sharers)
+    return replace(run, point=replace(run.point, zero_group=group if run.point.zero else 0))
+
+
+def _shard_group(words: str, sharers: int) -> int:
+    """Ranks that hold one copy of what is sharded; 0: all of them.
+
+    Examples
+    --------
+    >>> _shard_group("HSDP 2x8", 16), _shard_group("dist opt, 4 instances", 16)
+    (8, 4)
+    >>> _shard_group("FSDP2 8", 8), _shard_group("HSDP, dp_replicate=2", 16)
+    (0, 8)
+    """
+    copies, shards = COPIES.search(words), SHARDS.search(words)
+    if copies:
+        group = sharers // max(1, int(copies[1] or copies[2]))
+    else:
+        group = int(shards[1]) if shards else 0
+    return group if 1 < group < sharers else 0
+
+
+def _offload(words: str, layers: int) -> Offload:
+    """What leaves the device, in the words of sources; all of it where no share is named.
+
+    Raises
+    ------
+    Unusable
+        If what is named is neither activations nor optimizer states.
+
+    Examples
+    --------
+    >>> _offload("optimizer CPU offload", 32).spelled
+    'optimizer:1'
+    >>> _offload("cpu_offloading_num_layers=8", 32).spelled, _offload("activations 50%", 32).spelled
+    ('activations:0.25', 'activations:0.5')
+    """
+    if not words or re.match(r"(none|no|off)\b", words, re.I):
+        return NO_OFFLOAD
+    share = 1.0
+    if stated := re.search(r"(\d+(?:\.\d+)?) ?%|fraction\W*(\d?\.?\d+)", words, re.I):
+        share = float(stated[1]) / 100.0 if stated[1] else float(stated[2])
+    if counted := re.search(r"num_layers\W*(\d{1,4})|(\d{1,4}) (?:of \d+ )?layers", words, re.I):
+        share = int(counted[1] or counted[2]) / layers
+    held = {
+        "activations": re.search(r"activation|act\b|num_layers|layers", words, re.I),
+        "optimizer": re.search(r"optimi[sz]er|\badam", words, re.I),
+    }
+    named = {name: min(share, 1.0) for name, found in held.items() if found}
+    if not named:
+        raise Unusable(f"offloads {words}, which no cost describes")
+    return Offload(**named)
 
 
 def _sizes(cells: Mapping[str, str]) -> dict[str, str]:
@@ -162,7 +234,7 @@ def _sizes(cells: Mapping[str, str]) -> dict[str, str]:
     for pattern, sizes in SIZES:
         if re.match(pattern, name, re.I):
             return dict(sizes)
-    preset = next((preset for pattern, preset in MODELS if re.match(pattern, name, re.I)), "")
+    preset = _preset(name)
     layers = re.search(r"layers=(\d+)", shape)
     if not preset or (shape not in ("", "as published") and layers is None):
         raise Unusable(f"is of a model without a preset: {name}")
@@ -179,6 +251,25 @@ def _sizes(cells: Mapping[str, str]) -> dict[str, str]:
         "topk": str(model.top_k) if model.experts > 1 else "",
         "notes": "",
     }
+
+
+def _preset(name: str) -> str:
+    """The preset that a model's name begins with, however it is spelled; the longest, or none.
+
+    Examples
+    --------
+    >>> _preset("Llama-3-8B (torchtitan PR 778)"), _preset("Llama4-Scout 17Bx16E, 2 layers")
+    ('llama3-8b', 'llama4-scout')
+    >>> _preset("DeepSeek-V3-671B"), _preset("DeepSeek-V2-Lite 16B"), _preset("Qwen3-320B")
+    ('deepseek-v3', '', '')
+    """
+    found = []
+    for preset in preset_names("models"):
+        spelled_so = r"[-_ ]?".join(map(re.escape, re.findall(r"[a-z]+|[\d.]+", preset)))
+        named = re.match(spelled_so, name, re.I)
+        if named and REST.match(name[named.end() :]):
+            found.append(preset)
+    return max(found, key=len, default="")
 
 
 def _filled(cells: Mapping[str, str]) -> Mapping[str, str]:
@@ -204,15 +295,20 @@ def _whole(cells: Mapping[str, str], column: str) -> int:
 def _settings(cells: Mapping[str, str], notes: str) -> dict[str, str]:
     """Columns of a run that say how it ran; ``notes`` of its model go before those of it."""
     source, sharded = cells.get("source", ""), cells.get("zero_or_fsdp", "")
+    usual = "fsdp2" if TITAN.search(f"{source} {cells.get('framework_version', '')}") else ""
     if MEGATRON.search(source):
-        sharding = "distributed_optimizer"  # what its recipes set
-    elif DEEPSPEED.search(sharded):
-        sharding = sharded
-    elif FSDP.search(sharded) or TITAN.search(f"{source} {cells.get('framework_version', '')}"):
-        sharding = "fsdp2"
-    else:
-        sharding = ""
+        usual = "distributed_optimizer"  # what its recipes set
+    sharding = next(
+        (
+            spelling.format(*found.groups())
+            for pattern, spelling in SHARDING
+            if (found := re.search(pattern, sharded, re.I))
+        ),
+        usual,
+    )
+    overlap = f"{cells.get('overlap_flags', '')} {cells.get('other', '')}"
     words = [notes, cells.get("overlap_flags", ""), cells.get("dispatcher", "")]
+    words += ["async tp"] * bool(HIDDEN_TENSORS.search(overlap))
     if etp := cells.get("etp", ""):
         words.append(f"etp={etp}")
     if launched := re.search(r"torch\.compile|\beager\b", cells.get("other", "")):
@@ -247,6 +343,8 @@ def _recompute(words: str) -> str:
     """In the words of a run; torchtitan's SAC is selective."""
     if re.search(r"\bSAC\b", words):
         return "selective"
+    if EVERY_NTH.search(words):
+        return "full"
     return re.sub(r"selective:.*|recipe.*", "", words)
 
 

@@ -43,11 +43,17 @@ ARM_COLUMNS = ("group", "arm", "compare_to", "changed", "model", "accelerator", 
 CLEAR = 0.05
 """What a measured ratio must differ from one by for the direction to count."""
 
-PRICED = re.compile(
-    r"recompute|precision|dispatcher|micro_batch|ep(\+pp\+dp)?|tp|pp_schedule|zero_stage"
-    r"|(precision\+)?torch_compile|ep_overlap( turned off)?|gpus \(weak scaling\)"
+UNPRICED = re.compile(
+    r".*(kernel|fusion|binding|version|connections|backend|symm_mem|implementation|delay|chunking"
+    r"|scheme|allocator|hardware)|optimizer|hybrid_?sharding_?impl",
+    re.I,
 )
-"""Column ``changed``: settings that costs describe."""
+"""Column ``changed``, part by part: kernels, libraries, releases and processes, which no cost
+describes. Of everything else costs say whether they see it: two arms that they cannot tell apart
+are left out (`_alike`)."""
+
+GROUPED = re.compile(r"(moe_?)?(grouped_?(gemm|mm)|gmm|expert_?gemm)(_?backend)?", re.I)
+"""Those of them that are a cost: how products of experts are launched."""
 
 PROXIES = re.compile("uccl|nvshmem", re.I)
 """Column ``dispatcher``: DeepEP through a proxy on the host, where NICs take no orders of GPUs."""
@@ -217,8 +223,9 @@ def _unpriced(cells: Mapping[str, str], base: Mapping[str, str] | None) -> str:
     """Why a pair cannot be predicted, whatever its arms are; empty if it can."""
     if base is None:
         return f"is compared with {cells['compare_to']!r}, which its group lacks"
-    if not PRICED.fullmatch(cells["changed"].strip()):
-        return f"changes {cells['changed']}, which no cost describes"
+    for part in re.split(r"\s*[+,;]\s*", cells["changed"].strip()):
+        if UNPRICED.match(part) and not GROUPED.fullmatch(part):
+            return f"changes {part}, which no cost describes"
     if measured_figure(cells.get("ratio_throughput", "")) is None:
         return "states no ratio of throughput"
     if any(PROXIES.search(each.get("dispatcher", "")) for each in (cells, base)):

@@ -228,10 +228,12 @@ BY_NAME = (
     (r"bloom", "bloom"),
     (r"\bmpt", "mpt"),
     (r"nemotron", "nemotron"),
+    (r"qwen3-?next", "qwen3_next"),
     (r"qwen3-.*-a\d+b", "qwen3_moe"),
     (r"qwen3", "qwen3"),
     (r"qwen", "qwen2"),
     (r"\bbert", "bert"),
+    (r"llama-?4", "llama4"),
     (r"llama|mistral", "llama"),
 )
 """Patterns in the model's name, ignoring case, and the family."""

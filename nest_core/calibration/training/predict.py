@@ -53,7 +53,7 @@ from nest_core.hardware import (
 )
 from nest_core.hardware.collectives.library import REDUCING
 from nest_core.scenario.job import Job
-from nest_core.workload import ordered
+from nest_core.workload import offloading, ordered
 
 __all__ = [
     "Prediction",
@@ -224,7 +224,8 @@ def plan_of(run: Run, layers: int, recompute: str) -> Plan:
         zero = 2 if load_stack(run.stack).sharded_gradients else 1
     acting = replace(point, sp=point.sp and point.tp > 1, zero=zero)
     cuts = _cuts(layers, point.pp * point.interleave, run.embedding_stage)
-    return Plan(acting, cuts, (recompute,) * point.pp)
+    offload = offloading(run.fact("offload") or "none")
+    return Plan(acting, cuts, (recompute,) * point.pp, offload=offload)
 
 
 def _cuts(layers: int, virtual_stages: int, embedding_stage: bool) -> tuple[int, ...]:

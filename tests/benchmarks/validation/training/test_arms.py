@@ -61,7 +61,6 @@ def test_other_frameworks_state_their_own():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"recompute": "selective_2nd_layer"}, "recomputes every second layer"),
         ({"vp_layout": "InterleavedZeroBubble"}, "a zero-bubble schedule of several virtual"),
         ({"vp_layout": "ZB-V"}, "a zero-bubble schedule of several virtual"),
     ],
@@ -79,3 +78,82 @@ def test_models_without_a_preset_have_their_published_size(model, parameters):
     """From the models' cards: 15.7, 20.9 and 16 thousand million parameters."""
     run = arm_run(arm("tensorwise_fp8ag", model=model, ep="8"))
     assert model_of(run).parameters == pytest.approx(parameters, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "group"),
+    [("FSDP2 8", 0), ("HSDP 2x4", 4), ("FSDP2, replicate=2", 4), ("dist opt, 4 instances", 2)],
+)
+def test_copies_of_the_shards_are_read(words, group):
+    run = arm_run(arm("tensorwise_fp8ag", zero_or_fsdp=words))
+    assert run.point.zero_group == group
+    assert run.point.instances == (8 // group if group else 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "spelled"),
+    [
+        ("optimizer CPU offload", "optimizer:1"),
+        ("activation offload", "activations:1"),
+        ("cpu_offloading_num_layers=8", "activations:0.25"),
+        ("activations 50%, optimizer", "activations:0.5+optimizer:0.5"),
+        ("none", None),
+    ],
+)
+def test_what_is_offloaded_is_a_share(words, spelled):
+    """Less memory, and no less time."""
+    run = arm_run(arm("tensorwise_fp8ag", recompute="none", offload=words))
+    assert run.fact("offload") == spelled
+    moved, plain = predict(run), predict(arm_run(arm("tensorwise_fp8ag", recompute="none")))
+    assert moved.iteration_s >= plain.iteration_s
+    held = [max(stage.memory.tensors for stage in report.stages) for report in (moved, plain)]
+    assert (held[0] < held[1]) == (spelled is not None)
+
+
+def test_what_else_is_offloaded_says_so():
+    with pytest.raises(Unusable, match="offloads embeddings, which no cost describes"):
+        arm_run(arm("tensorwise_fp8ag", offload="embeddings"))
+
+
+@pytest.mark.parametrize(
+    "words", ["async_tp", "async tensor parallel", "tp_comm_overlap userbuffers"]
+)
+def test_tensor_traffic_that_hides(words):
+    """In the column of overlap, or among other switches."""
+    for column in ("overlap_flags", "other"):
+        degrees = {"tp": "2", "dp": "4"}
+        hidden, plain = (
+            predict(arm_run(arm("tensorwise_fp8ag", **degrees, **cells)))
+            for cells in ({column: words}, {column: ""})
+        )
+        assert hidden.iteration_s < plain.iteration_s
+
+
+def test_context_parallelism_and_batches_are_read():
+    """Halves of sequences, and a batch that the arm states."""
+    run = arm_run(arm("tensorwise_fp8ag", cp="2", dp="4", global_batch="16"))
+    assert (run.point.cp, run.point.dp, run.batch) == (2, 4, 16)
+    assert predict(run).iteration_s > 0
+
+
+def test_of_every_second_layer_half_are_recomputed():
+    """As long and as large as half of the layers in a row."""
+    runs = [
+        arm_run(arm("tensorwise_fp8ag", recompute=words))
+        for words in ("none", "selective_2nd_layer", "every third layer", "full")
+    ]
+    assert [run.recompute for run in runs] == ["none", "block:16", "block:10", "full"]
+    times = [predict(run).iteration_s for run in runs]
+    assert times[0] < times[2] < times[1] < times[3]
+    assert times[1] - times[0] == pytest.approx((times[3] - times[0]) / 2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "zero"),
+    [("DeepSpeed ZeRO-2", 2), ("ZeRO-3", 3), ("FSDP2", 3), ("none", 0), ("dist opt", 1)],
+)
+def test_what_shards_is_read_beside_experts(words, zero):
+    """Whatever the expert degree is."""
+    changed = {"zero_or_fsdp": words, "model": "Qwen3-30B-A3B", "ep": "8", "source": "a blog"}
+    run = arm_run(arm("tensorwise_fp8ag", **changed))
+    assert (run.point.zero, run.point.ep) == (zero, 8)

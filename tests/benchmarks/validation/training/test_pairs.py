@@ -75,7 +75,8 @@ def test_ratios_are_of_tokens_per_device():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"changed": "cuda_graphs"}, "changes cuda_graphs, which no cost describes"),
+        ({"changed": "kernel_fusion"}, "changes kernel_fusion, which no cost describes"),
+        ({"changed": "tp+cpu_binding"}, "changes cpu_binding, which no cost describes"),
         ({"recompute": "selective:[]"}, "changes recompute in a way that no cost describes"),
         ({"compare_to": "nothing"}, "is compared with 'nothing', which its group lacks"),
         ({"ratio_throughput": ""}, "states no ratio of throughput"),
