@@ -361,6 +361,8 @@ def stack_document(calibration: Calibration, name: str) -> dict[str, Any]:
         "fp8": base.fp8,
         "deepspeed_zero": base.memory.deepspeed_zero,
         "eager_loss": base.memory.eager_loss,
+        "accumulation": base.accumulation,
+        "copies": list(base.copies),
         "sharded_gradients": base.sharded_gradients,
         "source": source,
         "covariance": [[float(f"{x:.4g}") for x in row] for row in calibration.covariance],

@@ -61,6 +61,8 @@ def scenario_document(run):
             "checkpoint": stack.checkpoint,
             "launch": "iteration_graphs" if run.fact("launch") else stack.launch,
             "fp8": "blockwise" if "mx" in run.precision_name.lower() else stack.fp8,
+            "accumulation": stack.accumulation,
+            "copies": list(stack.copies),
             "sharded_gradients": stack.sharded_gradients,
             "deepspeed_zero": stack.memory.deepspeed_zero,
             "eager_loss": stack.memory.eager_loss,
