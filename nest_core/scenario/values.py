@@ -254,8 +254,7 @@ def _is_fabric(path: Path) -> bool:
         return path.suffix == ".toml"
     from nest_core.interop.formats import FORMATS  # yaml and XML are not for every start
 
-    readable = {suffix for entry in FORMATS.values() if entry.reads for suffix in entry.suffixes}
-    return path.suffix.lower() in readable
+    return any(path.suffix.lower() in entry.suffixes for entry in FORMATS.values())
 
 
 def _fabric_file(path: Path) -> dict[str, Any]:

@@ -94,8 +94,7 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
 
 
 def _import() -> None:
-    readable = [entry for entry in FORMATS.values() if entry.reads]
-    facts("Read: " + ", ".join(entry.label for entry in readable) + ".", kind="nest-quiet")
+    facts(f"Read: {', '.join(entry.label for entry in FORMATS.values())}.", kind="nest-quiet")
     for name, (label, least, most) in ASSUMED.items():
         standard = getattr(Assumed(), name)
         st.number_input(

@@ -1,9 +1,8 @@
-"""ASTRA-sim: analytical products in and out, and the text topologies of ns-3."""
+"""ASTRA-sim: analytical products in and out."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 
 import networkx as nx
 import pytest
@@ -11,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.fabric import Element, Fabric, GraphFabric, Hierarchical, Link, Tier, Torus
+from nest_core.fabric import Fabric, Hierarchical, Tier, Torus
 from nest_core.fabric.files import build_fabric
 from nest_core.interop.formats import read_fabric, write_fabric
-from nest_core.interop.formats.simai import write_ns3, write_simai
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
 
@@ -210,97 +207,6 @@ def test_what_is_no_network_is_refused(text, message):
 def test_a_list_is_no_network():
     with pytest.raises(InputError, match=r"x must be a mapping, but is 'none'"):
         read_fabric(b"- npus_count:", "x", format="astrasim")
-
-
-def parsed(text: str) -> tuple[list[str], list[int], list[list[str]]]:
-    head, switches, *links = text.splitlines()
-    return head.split(), [int(word) for word in switches.split()], [line.split() for line in links]
-
-
-def test_simai_counts_its_switches_and_links():
-    """64 GPUs, 8 NVSwitches, then leaves and spines; NICs are parts of links."""
-    head, switches, links = parsed(write_simai(load_fabric("h100-spine-leaf-64")).text)
-    nodes, per_server, inner, outer, count, kind = head
-    assert (int(nodes), int(per_server), int(inner), kind) == (64 + 8 + 3, 8, 8, "H100")
-    assert switches == list(range(64, int(nodes)))
-    assert (int(outer), int(count)) == (3, len(links))
-    inside = [link for link in links if 64 <= int(link[1]) < 72]
-    assert {tuple(link[2:]) for link in inside} == {("3600Gbps", "0.00025ms", "0")}
-    assert [int(link[0]) // 8 + 64 for link in inside] == [int(link[1]) for link in inside]
-    up = [link for link in links if int(link[0]) < 64 and int(link[1]) >= 72]
-    assert {(link[2], link[3]) for link in up} == {("400Gbps", "0.0006ms")}
-    assert len(up) == 64
-
-
-@pytest.mark.parametrize("name", preset_names("fabrics"))
-@pytest.mark.sampled(5)
-def test_ns3_has_every_link_and_reaches_every_device(name):
-    fabric = load_fabric(name)
-    if fabric.devices > 2048 or isinstance(fabric, Torus):
-        pytest.skip("large, or refused")
-    head, switches, links = parsed(write_ns3(fabric).text)
-    assert [int(word) for word in head] == [
-        fabric.devices + len(switches),
-        len(switches),
-        len(links),
-    ]
-    graph = nx.Graph([(int(a), int(b)) for a, b, *_ in links])
-    assert sorted(graph) == list(range(fabric.devices + len(switches)))
-    assert nx.is_connected(graph)
-    # All that a fabric's switches and NICs offer its devices is there.
-    rate = Counter()
-    for a, _b, each, *_ in links:
-        rate[int(a)] += float(each.removesuffix("Gbps"))
-    plain = fabric.explicit()
-    if all(plain.nodes[other]["role"] != "nic" or plain.degree(other) == 2 for other in plain):
-        for device in range(min(fabric.devices, 32)):
-            ends = plain.edges(device, data=True)
-            if any(plain.nodes[b]["role"] == "device" for _, b, _ in ends):
-                continue
-            whole = sum(data["bandwidth_Bps"] * data["count"] for *_, data in ends) * 8e-9
-            assert rate[device] == pytest.approx(whole)
-
-
-def test_shared_nics_become_switches():
-    exported = write_ns3(load_fabric("drawn-8"))
-    assert any(
-        "that several devices or links share: now switches." in text for text in exported.lost
-    )
-
-
-def test_a_nic_passes_on_what_its_narrower_side_carries():
-    """PCIe of 64 GB/s before two ports of 25 GB/s: two links of 25 GB/s."""
-    elements = [Element(f"gpu{n}", "device") for n in range(2)]
-    elements += [Element("nic", "nic"), Element("leaf", "switch")]
-    links = [Link("gpu0", "nic", 64e9, 1, 0.25e-6), Link("leaf", "nic", 25e9, 2, 0.5e-6),
-             Link("gpu1", "leaf", 50e9)]  # fmt: skip
-    text = write_ns3(GraphFabric("f", tuple(elements), tuple(links))).text
-    assert text.splitlines()[3:] == ["0 2 200Gbps 0.00075ms 0"] * 2
-
-
-def test_simai_wants_equal_servers():
-    elements = [Element(f"gpu{n}", "device") for n in range(3)]
-    elements += [Element(f"node{n}", "switch") for n in range(2)] + [Element("leaf", "switch")]
-    links = [
-        Link("gpu0", "node0", 4e9),
-        Link("gpu1", "node0", 4e9),
-        Link("gpu2", "node1", 4e9),
-        Link("node0", "leaf", 1e9),
-        Link("node1", "leaf", 1e9),
-    ]
-    fabric = GraphFabric("f", tuple(elements), tuple(links))
-    with pytest.raises(InputError, match="fabric must have servers of equal size for SimAI"):
-        write_simai(fabric)
-    assert write_ns3(fabric).text.startswith("6 3 5\n")
-
-
-@pytest.mark.parametrize("write", [write_simai, write_ns3])
-def test_hosts_of_ns3_forward_nothing(write):
-    with pytest.raises(InputError, match="must have switches to be written for"):
-        write(load_fabric("torus-16x16"))
-    assert any(
-        "Forwarding by devices" in text for text in write(load_fabric("mi300x-mesh-64")).lost
-    )
 
 
 def test_a_full_mesh_of_too_many_links_is_refused_before_it_is_drawn():
