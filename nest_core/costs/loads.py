@@ -26,6 +26,7 @@ from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets, met
 from nest_core.costs.zero import traffic
 from nest_core.network import (
+    AS_BUSY,
     BusyLink,
     Dispatch,
     FloatArray,
@@ -115,11 +116,12 @@ class Loads:
             if not len(here):
                 continue
             worst = int(here[busy[here].argmax()])
+            alike = int(np.count_nonzero(busy[here] >= (1 - AS_BUSY) * busy[worst]))
             tiers.append(
                 TierLoad(
                     level=level,
                     links=len(here),
-                    busiest=busy_link(self.network, self.bytes, self.iteration_s, worst),
+                    busiest=busy_link(self.network, self.bytes, self.iteration_s, worst, alike),
                     mean_busy={
                         name: float((of[here] / full[here]).mean())
                         for name, of in self.bytes.items()

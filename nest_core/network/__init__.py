@@ -1,7 +1,7 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, knows_nodes
-from nest_core.network.busiest import BusyLink, busiest_links, busy_link, load_of
+from nest_core.network.busiest import AS_BUSY, BusyLink, busiest_links, busy_link, load_of
 from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.dispatch import Dispatch, dispatch_phases, dispatched
 from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
@@ -29,6 +29,7 @@ from nest_core.network.traffic import (
 from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
+    "AS_BUSY",
     "DEVICE",
     "IDEAL",
     "MAX_BLOCKS",

@@ -20,9 +20,11 @@ from nest_core.network.link_map import FloatArray, LinkMap
 from nest_core.network.link_names import link_group_name
 from nest_core.network.phases import Phase
 
-__all__ = ["BusyLink", "busiest_links", "busy_link", "load_of"]
+__all__ = ["AS_BUSY", "BusyLink", "busiest_links", "busy_link", "load_of"]
 
 MOST_LINKS = 8
+AS_BUSY = 1e-3
+"""Part of the busiest link's utilisation that links differ by which are as busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ def busiest_links(
     if not len(carries) or seconds <= 0:
         return ()
     busy = total[carries] / capacity[carries] / seconds
-    steps = np.round(busy / busy.max(), 3)
+    order = np.argsort(-np.round(busy / busy.max(), 9), kind="stable")  # sums are exact to so much
+    carries, busy = carries[order], busy[order]
+    steps = np.round(busy / busy.max() / AS_BUSY)
     _, first, alike = np.unique(
         np.stack([-steps, network.link_map.tier[carries]]),
         axis=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
@@ -131,9 +132,11 @@ def test_where_flows_are_bound_to_links_each_pair_has_its_own_colour(routing):
     lines = [m for m in drawn.marks if isinstance(m, Line) and ("links spine", 1) in m.stands]
     leaf, spines = fabric.group_of(1), busy.shape[1] // tier.parallel
     overall = max(tier_busy(loads, level).max() for level in (1, 2))
+    before: Counter[tuple[str, ...]] = Counter()
     for mark in lines:
         group, spine = (int(end.split()[1]) for end in mark.ends)
         child = tier.child[np.flatnonzero(leaf == group)[0]]
-        share = busy[child].reshape(spines, -1).max(axis=1)[spine]
+        share = busy[child].reshape(spines, -1)[spine, before[mark.ends]]
+        before[mark.ends] += 1
         assert mark.look == f"link {load_look(float(share), float(overall))}"
-    assert lines
+    assert len({mark.look for mark in lines}) > 1 or routing == "shortest_path"

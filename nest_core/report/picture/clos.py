@@ -75,7 +75,7 @@ def _leaf(structure: Structure, leaves: Sequence[Placed], device: int) -> Placed
 def load_looks(structure: Structure, loads: Loads) -> tuple[dict[str, str], float]:
     """Return the looks of links, and the largest busy share.
 
-    By leaf and ``up`` or ``down``; also by spine, where each flow is bound to one link.
+    By leaf and ``up`` or ``down``; also as `_single_shares` has them.
     """
     fabric = structure.fabric
     shares = np.zeros((2, fabric.sizing.units * fabric.rails))
@@ -87,15 +87,17 @@ def load_looks(structure: Structure, loads: Loads) -> tuple[dict[str, str], floa
         for way, of_way in zip(("down", "up"), shares.tolist(), strict=True)
         for group, share in enumerate(of_way)
     }
-    for (group, spine), share in _pair_shares(structure, loads).items():
-        looks[f"{fabric.tier_names[0]} {group * fabric.planes} up {spine}"] = load_look(
-            share, busiest
-        )
+    for place, share in _single_shares(structure, loads).items():
+        looks[f"{fabric.tier_names[0]} {place}"] = load_look(share, busiest)
     return looks, busiest
 
 
-def _pair_shares(structure: Structure, loads: Loads) -> dict[tuple[int, int], float]:
-    """Return the busy share of the links between a leaf and a spine of its pod, fullest first."""
+def _single_shares(structure: Structure, loads: Loads) -> dict[str, float]:
+    """Return the busy shares of links that flows are bound to.
+
+    By leaf, ``up`` and the place of a spine in its pod, of the fullest link of the pair; and by
+    the number of each link of the pair.
+    """
     from nest_core.network.tree import TreeLinkMap  # compiled kernels load with it
 
     fabric, link_map = structure.fabric, loads.network.link_map
@@ -103,11 +105,13 @@ def _pair_shares(structure: Structure, loads: Loads) -> dict[tuple[int, int], fl
         return {}
     tier = link_map.tiers[2]
     busy = loads.busy[link_map.tier == 2].reshape(len(tier.capacity_Bps), -1, 2).max(axis=2)
-    shares: dict[tuple[int, int], float] = {}
+    shares: dict[str, float] = {}
     for child, group in set(zip(tier.child.tolist(), fabric.group_of(1).tolist(), strict=True)):
         for link, share in enumerate(busy[child].tolist()):
-            pair = group, link // tier.parallel
+            spine, number = divmod(link, tier.parallel)
+            pair = f"{group * fabric.planes} up {spine}"
             shares[pair] = max(shares.get(pair, 0.0), share)
+            shares[f"{pair} {number}"] = share
     return shares
 
 

@@ -342,8 +342,9 @@ def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) ->
         )
         title += f": {', '.join(names)}"
     sentences = [plan.subtitle.rstrip("."), "Links: the redder, the longer they are busy"]
-    if loads.busiest:
-        sentences.append(f"Busiest: {loads.busiest[0].in_words}")
+    if busiest:
+        worst = max(outer or loads.tiers, key=lambda tier: tier.busiest.utilisation).busiest
+        sentences.append(f"Busiest: {worst.in_words}")
     return title.replace(" %", "\u00a0%"), ". ".join(sentences)
 
 

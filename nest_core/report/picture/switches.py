@@ -244,8 +244,8 @@ class Mesh:
     alive : int array, shape (lower switches, upper switches), optional
         Those that are left; else all but those of failed switches.
     loads : mapping of str to str
-        Look of the links of a lower switch by its key, or by that and the place of the upper one,
-        where they are coloured by load.
+        Look of the links of a lower switch by its key, by that and the place of the upper one, or
+        also by the number of the link, where they are coloured by load.
     meshes : int
         How many of the kind a picture has: they share its limits of lines.
     """
@@ -320,7 +320,7 @@ class Mesh:
         pairs = np.argwhere(self.total > 0).tolist()
         if self.form == "links":
             return [
-                self._line(low, high, 1, (number + 0.5) / int(self.total[low, high]))
+                self._line(low, high, 1, (number + 0.5) / int(self.total[low, high]), place=number)
                 for low, high in pairs
                 for number in range(int(self.sound[low, high]))
             ]
@@ -337,10 +337,12 @@ class Mesh:
             if self.sound[low, high]
         ]
 
-    def _line(self, low: int, high: int, count: int, share: float, grey: float = 1.0) -> Line:
-        key = self.lower[low].key
-        load = self.loads.get(f"{key} {high}", self.loads.get(key, ""))
-        look = f"link {load}".strip()
+    def _line(
+        self, low: int, high: int, count: int, share: float, grey: float = 1.0, place: int = -1
+    ) -> Line:
+        leaf = self.lower[low].key
+        keys = (f"{leaf} {high} {place}", f"{leaf} {high}", leaf)
+        look = f"link {next((self.loads[key] for key in keys if key in self.loads), '')}".strip()
         return self._link((low, high), look, share, line_width(count, self.unit), count, grey)
 
     def _link(
