@@ -9,6 +9,7 @@ studio has by name are compared port by port.
 
 import random
 import re
+import statistics
 import subprocess
 import tempfile
 import time
@@ -19,11 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.outside.tool import BUILD, Debian
+from benchmarks.outside.tool import BUILD, Debian, Row
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, GraphFabric, build_fabric
 from nest_core.interop.formats import Assumed, read_fabric
-from nest_core.network import Network, Phase, price_phases
+from nest_core.network import Network, Phase, collapse, price_phases
+from nest_core.network.forwarding import stated_ports, stated_subnet
+from nest_core.network.link_graph import read_links
+from nest_core.network.opensm import engine_ports
 
 TOOL = Debian(
     "opensm",
@@ -314,14 +318,55 @@ def fabric_of(seen: Routed, rails: int, routing: str) -> Fabric:
     return build_fabric(checked(FabricFile, document | {"routing": routing}))
 
 
-def differing(wiring: Wiring, seen: Routed, fabric: GraphFabric, engine: str) -> int:
-    """Return how many ports of tables towards adapters differ from those by an engine of ours."""
-    from nest_core.network.forwarding import stated_ports, stated_subnet
-    from nest_core.network.link_graph import read_links
-    from nest_core.network.opensm import engine_ports
-
+def differing(fabric: GraphFabric, engine: str) -> bool:
+    """Return whether any port towards an adapter is another by the studio's engine."""
     subnet = stated_subnet(read_links(fabric.explicit()), fabric.forwarding)
     ends = np.flatnonzero(subnet.peer < 0)
-    ours = engine_ports(subnet, engine)
     theirs = stated_ports(fabric.forwarding, subnet.lid[ends])
-    return int((ours != theirs).sum())
+    return bool((engine_ports(subnet, engine) != theirs).any())
+
+
+def rows() -> list[Row]:
+    """Return how far flows are from the tables, and how often engines agree with OpenSM's."""
+    TOOL.root()
+    errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+    tried, agreed, used = Counter[str](), Counter[str](), Counter[str]()
+    for number in range(SUBNETS):
+        dice = random.Random(number)
+        drawing = drawn(dice)
+        lost = without_cable(drawing, dice)
+        for state in STATES:
+            wiring = lost if state == "cable lost" else drawing
+            for engine in ENGINES if state != "LMC 1" else ("minhop", "dfsssp"):
+                seen = routed(wiring, engine, int(state == "LMC 1"))
+                used[f"{engine} {state}: {seen.engine}"] += 1
+                rails = len(wiring.hosts[0])
+                if engine in OURS:
+                    tried[engine] += 1
+                    agreed[engine] += not differing(fabric_of(seen, rails, "tables"), engine)
+                if engine != "minhop":
+                    continue
+                networks = {name: collapse(fabric_of(seen, rails, name)) for name in ROUTINGS}
+                for _, flows in patterns(wiring, random.Random(number)):
+                    if flows:
+                        true = walked(wiring, seen.tables, flows)
+                        for name, network in networks.items():
+                            errors[name, state].append(priced(network, flows) / true - 1)
+    version = f"{TOOL.version()} on ibsim"
+    result = []
+    for name in ROUTINGS:
+        remark = "; ".join(
+            f"{state}: largest {max(map(abs, errors[name, state])):.1%},"
+            f" median {statistics.median(map(abs, errors[name, state])):.1%}"
+            for state in STATES
+        )
+        every = [error for state in STATES for error in errors[name, state]]
+        what = f"busiest cable by minhop's tables, six patterns, ours under {name}"
+        exact = sum(abs(error) < 1e-9 for error in every)
+        result.append(Row(TOOL.name, version, what, len(every), exact, remark))
+    for engine in OURS:
+        what = f"{engine}: tables port by port, intact, with a cable lost, with LMC 1"
+        result.append(Row(TOOL.name, version, what, tried[engine], agreed[engine], ""))
+    others = ", ".join(f"{case} {count}" for case, count in sorted(used.items()))
+    result.append(Row(TOOL.name, version, "which engine routed", None, None, others))
+    return result

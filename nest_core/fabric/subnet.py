@@ -36,32 +36,26 @@ class SubnetSwitch:
     switch : str
         Id of an element.
     guid : int
-    ports : tuple of int
-        Those with a link.
-    ends : tuple of str
-        The element on each of them; empty for what is no part of the fabric.
-    lids : tuple of int
-        First address of what hangs there; 0 for a switch.
+    ports : tuple of (int, int, str)
+        Those with a link, the first address of what hangs there (0 for a switch), and the element;
+        empty for what is no part of the fabric.
     table : str
         As `packed_table` gives it; empty where it is not known.
     """
 
     switch: str
     guid: int
-    ports: tuple[int, ...]
-    ends: tuple[str, ...]
-    lids: tuple[int, ...]
+    ports: tuple[tuple[int, int, str], ...]
     table: str = ""
 
     @classmethod
     def from_file(cls, entry: ForwardingTable) -> Self:
         """Return the switch of a file."""
+        ports = (text.split(" ", 2) for text in entry.ports)
         return cls(
             entry.switch,
             int(entry.guid, 16),
-            tuple(entry.ports),
-            tuple(entry.ends),
-            tuple(entry.lids),
+            tuple((int(port), int(lid), end) for port, lid, end in ports),
             entry.table,
         )
 
@@ -70,9 +64,7 @@ class SubnetSwitch:
         entry = {
             "switch": self.switch,
             "guid": f"{self.guid:#x}",
-            "ports": [*self.ports],
-            "ends": [*self.ends],
-            "lids": [*self.lids],
+            "ports": [f"{port} {lid} {end}" for port, lid, end in self.ports],
         }
         return entry | ({"table": self.table} if self.table else {})
 
@@ -99,7 +91,7 @@ def packed_table(row: npt.NDArray[np.uint8]) -> str:
     Examples
     --------
     >>> table = packed_table(np.array([255, 1, 1, 7], np.uint8))
-    >>> SubnetSwitch("leaf", 1, (), (), (), table).forwards().tolist()
+    >>> SubnetSwitch("leaf", 1, (), table).forwards().tolist()
     [255, 1, 1, 7]
     """
     return base64.b64encode(zlib.compress(row.tobytes())).decode()
@@ -120,13 +112,13 @@ def check_cables(
     ports: Counter[tuple[str, str]] = Counter()
     for index, entry in enumerate(forwarding):
         require(
-            len(entry.ports) == len(entry.ends) == len(entry.lids) == len({*entry.ports}),
+            len({port for port, *_ in entry.ports if port < NO_PORT}) == len(entry.ports),
             f"forwarding[{index}].ports",
-            "must be named once each, with an end and an address for every one",
-            f"{len(entry.ports)} ports, {len(entry.ends)} ends, {len(entry.lids)} addresses",
+            "must be numbers from 1 to 254, once each",
+            entry.switch,
             remedy,
         )
-        ports.update((entry.switch, end) for end in entry.ends if end)
+        ports.update((entry.switch, end) for *_, end in entry.ports if end)
     switches = Counter(entry.switch for entry in forwarding)
     twice = [name for name, count in switches.items() if count > 1]
     require(not twice, "forwarding", "must list a switch once", "".join(twice[:1]), remedy)

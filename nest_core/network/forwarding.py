@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +88,10 @@ class Forwarding:
     outward, upward, inward, entry, column : int array (ways,)
         Link groups from device to NIC, from there to a switch, and back to the device; the number
         of that switch, and of the NIC's port.
+    hub : int array (devices,)
+        The switch inside the node where one joins all of its devices, else −1.
+    rising, falling : int array (devices,)
+        Link groups to it and back.
     """
 
     group: Int32Array
@@ -99,6 +104,9 @@ class Forwarding:
     inward: IntArray
     entry: IntArray
     column: IntArray
+    hub: IntArray
+    rising: IntArray
+    falling: IntArray
 
 
 # Without slots, as the class it extends.
@@ -113,7 +121,7 @@ class TabledLinkMap(GraphLinkMap):
 
     forwarding: Forwarding | None = None
 
-    @property
+    @cached_property
     def port_Bps(self) -> float:
         """All links of a device inside its node, or all out of it: a flow divides over NICs."""
         return self._ports_Bps(by_side=True)
@@ -128,10 +136,11 @@ class TabledLinkMap(GraphLinkMap):
         """Return what the tables say between nodes, and shortest paths inside them."""
         outside = self.node[source] != self.node[target]
         latency, parts = np.zeros(len(source)), []
-        for is_outside in (True, False):
-            flow = np.flatnonzero(outside == is_outside)
+        by_kernel = outside | self._has_hubs
+        for is_by_kernel in (True, False):
+            flow = np.flatnonzero(by_kernel == is_by_kernel)
             if len(flow):
-                if is_outside:
+                if is_by_kernel:
                     crossed, latency[flow] = self._by_tables(source[flow], target[flow])
                 else:
                     inner = super().routes(source[flow], target[flow], variant)
@@ -142,11 +151,24 @@ class TabledLinkMap(GraphLinkMap):
 
     def latency_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """One way along the slowest part of the route, shape of ``source``."""
-        outside = self.node[source] != self.node[target]
+        outside = (self.node[source] != self.node[target]) | self._has_hubs
         latency = np.zeros(len(source))
         latency[outside] = self._by_tables(source[outside], target[outside])[1]
         latency[~outside] = super().latency_s(source[~outside], target[~outside])
         return latency
+
+    @property
+    def _has_hubs(self) -> bool:
+        return self.forwarding is not None and bool(self.forwarding.hub[0] >= 0)
+
+    def apart(self, groups: IntArray) -> bool:
+        """Whether groups stay in nodes and share nothing there: equal ports on their switch."""
+        way = self.forwarding
+        if way is None or not self._has_hubs or np.bincount(groups.reshape(-1)).max() > 1:
+            return False
+        rates = self.capacity_Bps[np.concatenate([way.rising, way.falling])]
+        hub = way.hub[groups]
+        return bool((hub == hub[:, :1]).all()) and np.ptp(rates) == 0
 
     def _by_tables(
         self, source: IntArray, target: IntArray
@@ -155,27 +177,19 @@ class TabledLinkMap(GraphLinkMap):
         way = self.forwarding
         if way is None:
             raise TypeError("a link map by tables needs them")
-        out, back = (way.first[end + 1] - way.first[end] for end in (source, target))
-        flow, place = runs(np.zeros_like(out), np.maximum(out, back))
-        start = way.first[source[flow]] + place % out[flow]
-        end = way.first[target[flow]] + place % back[flow]
-        crossing, group = followed(
-            way.group,
-            way.ahead,
-            way.hops,
-            (way.outward, way.upward, way.inward, way.entry, way.column),
-            start,
-            end,
+        ways = way.outward, way.upward, way.inward, way.entry, way.column
+        inside = way.hub, way.rising, way.falling
+        latency = self.links.latency_s[self.arc]
+        flow, group, share, seconds = followed(
+            (way.group, way.ahead, way.hops, way.latency_s),
+            way.first,
+            ways,
+            inside,
+            latency,
+            np.ascontiguousarray(source),
+            np.ascontiguousarray(target),
         )
-        share = (1.0 / np.maximum(out, back))[flow][crossing]
-        one_way = (
-            self.links.latency_s[self.arc[way.outward]] + self.links.latency_s[self.arc[way.upward]]
-        )
-        part_s = one_way[start] + way.latency_s[way.entry[start], way.column[end]]
-        part_s += self.links.latency_s[self.arc[way.inward]][end]
-        latency = np.zeros(len(source))
-        np.maximum.at(latency, flow, part_s)
-        return (flow[crossing], group, share), latency
+        return (flow, group, share), seconds
 
 
 def stated_subnet(links: Links, switches: Sequence[SubnetSwitch]) -> Subnet:
@@ -184,7 +198,7 @@ def stated_subnet(links: Links, switches: Sequence[SubnetSwitch]) -> Subnet:
     rows = [
         (place, port, number.get(end, -1), lid)
         for place, entry in enumerate(switches)
-        for port, end, lid in sorted(zip(entry.ports, entry.ends, entry.lids, strict=True))
+        for port, lid, end in sorted(entry.ports)
     ]
     element = np.array([number[entry.switch] for entry in switches])
     return Subnet(element, tuple(entry.guid for entry in switches), *np.array(rows).T)
@@ -246,10 +260,18 @@ def forwarding_of(link_map: GraphLinkMap, subnet: Subnet, ports: IntArray) -> Fo
     back = np.searchsorted(key, links.head[out] * size + links.tail[out])
     first = np.concatenate([[0], np.cumsum(np.bincount(links.tail[out][which]))])
     column = order[column]
+    part = links.node()
+    inner = np.flatnonzero((links.tail < links.devices) & (part[links.tail] == part[links.head]))
+    nodes = len(np.unique(part[: links.devices]))
+    is_star = np.array_equal(links.tail[inner], np.arange(links.devices))
+    is_star &= len(np.unique(links.head[inner])) == nodes
+    hub = links.head[inner] if is_star else np.full(links.devices, -1)
+    falling = np.searchsorted(key, links.head[inner] * size + links.tail[inner])
     return Forwarding(
         np.append(group, -1)[cable].astype(np.int32), ahead, hops, latency_s, first,
         link_map.first_group[out][which], upward[column], link_map.first_group[back][which],
-        subnet.switch[nic][column], column,
+        subnet.switch[nic][column], column, hub, link_map.first_group[inner],
+        link_map.first_group[falling],
     )  # fmt: skip
 
 
@@ -307,29 +329,48 @@ def resolved(
 
 @compiled
 def followed(
-    group: Int32Array,
-    ahead: IntArray,
-    hops: Int32Array,
+    tables: tuple[Int32Array, IntArray, Int32Array, FloatArray],
+    first: IntArray,
     ways: tuple[IntArray, IntArray, IntArray, IntArray, IntArray],
-    start: IntArray,
-    end: IntArray,
-) -> tuple[IntArray, IntArray]:
-    """Return which flow crosses which link groups, by `Forwarding`'s arrays, (crossings,) each."""
+    inside: tuple[IntArray, IntArray, IntArray],
+    arc_s: FloatArray,
+    source: IntArray,
+    target: IntArray,
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return flow, link group and share of every crossing, and the latency of every flow.
+
+    Arrays are those of `Forwarding`; ``arc_s`` is the latency of every link group.
+    """
+    group, ahead, hops, latency_s = tables
     outward, upward, inward, entry, column = ways
-    room = 0
-    for k in range(len(start)):
-        room += 3 + hops[entry[start[k]], column[end[k]]]
+    hub, rising, falling = inside
+    room = 2 * len(source)
+    for k in range(len(source)):
+        a, b = first[source[k]], first[target[k]]
+        out, back = first[source[k] + 1] - a, first[target[k] + 1] - b
+        for part in range(max(out, back)):
+            room += 3 + hops[entry[a + part % out], column[b + part % back]]
     flow, crossed = np.empty(room, np.int64), np.empty(room, np.int64)
+    share, seconds = np.ones(room), np.zeros(len(source))
     count = 0
-    for k in range(len(start)):
-        at, to = entry[start[k]], column[end[k]]
-        crossed[count], crossed[count + 1] = outward[start[k]], upward[start[k]]
-        begin, count = count, count + 2
-        for _ in range(hops[at, to]):
-            crossed[count] = group[at, to]
-            at = ahead[crossed[count]]
-            count += 1
-        crossed[count] = inward[end[k]]
-        count += 1
+    for k in range(len(source)):
+        here, goal = source[k], target[k]
+        begin = count
+        if hub[here] >= 0 and hub[here] == hub[goal]:
+            crossed[count], crossed[count + 1], count = rising[here], falling[goal], count + 2
+            seconds[k] = arc_s[rising[here]] + arc_s[falling[goal]]
+        else:
+            out, back = first[here + 1] - first[here], first[goal + 1] - first[goal]
+            for part in range(max(out, back)):
+                start, end = first[here] + part % out, first[goal] + part % back
+                at, to = entry[start], column[end]
+                taken = arc_s[outward[start]] + arc_s[upward[start]] + arc_s[inward[end]]
+                seconds[k] = max(seconds[k], taken + latency_s[at, to])
+                crossed[count], crossed[count + 1], count = outward[start], upward[start], count + 2
+                for _ in range(hops[at, to]):
+                    crossed[count] = group[at, to]
+                    at, count = ahead[crossed[count]], count + 1
+                crossed[count], count = inward[end], count + 1
+            share[begin:count] = 1.0 / max(out, back)
         flow[begin:count] = k
-    return flow, crossed
+    return flow[:count], crossed[:count], share[:count], seconds

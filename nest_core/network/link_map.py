@@ -118,6 +118,11 @@ class LinkMap(ABC):
         """Hash draws that a time is the mean of; 1 unless routing is static ECMP."""
         return 1
 
+    def apart(self, groups: IntArray) -> bool:
+        """Whether groups are known to stay in their nodes and to share nothing there."""
+        del groups
+        return False
+
     @abstractmethod
     def faster(self, tier: int, factor: float) -> LinkMap:
         """Return the same link map with the bandwidth of one tier multiplied."""

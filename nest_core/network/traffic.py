@@ -31,7 +31,6 @@ from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, pipelined, price_phases
 from nest_core.network.torus import TorusShape
-from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
     "Kind",
@@ -112,7 +111,7 @@ def collectives_by(
     if size == 1:
         nothing = MessageTime.nothing(count if team is None else int(team.max()) + 1)
         return [nothing] * len(libraries)
-    if count > 1 and isinstance(network.link_map, TreeLinkMap) and network.link_map.apart(groups):
+    if count > 1 and network.link_map.apart(groups):
         members = count if team is None else int(team.max()) + 1
         alone = _of_one_group(network, tuple(groups[0].tolist()), tuple(libraries))
         return [time_of.repeated(members) for time_of in alone]

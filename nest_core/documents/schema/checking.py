@@ -5,6 +5,7 @@ in one sentence about the first finding.
 """
 
 import difflib
+from itertools import chain
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -42,25 +43,26 @@ def check_plain(where: str, value: object) -> None:
         For tables and arrays more than `MAX_DEPTH` deep, whole numbers over 64 bits, and text with
         half of a surrogate pair, which could not be copied, shown or saved.
     """
-    pending: list[tuple[object, int]] = [(value, 0)]
-    while pending:
-        item, depth = pending.pop()
-        if isinstance(item, int) and not -(2**63) <= item < 2**63:
-            raise InputError(
-                where,
-                "must hold whole numbers of at most 64 bits",
-                f"{item.bit_length()} bits long",
-                "shorten the number",
-            )
-        if isinstance(item, str) and not item.isascii():
-            _check_letters(where, item)
-        flat = item if isinstance(item, list) else []
-        inner = [*item, *item.values()] if isinstance(item, dict) else flat
-        if depth == MAX_DEPTH and inner:
-            raise InputError(
-                where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
-            )
-        pending.extend((entry, depth + 1) for entry in inner)
+    items: list[Any] = [value]
+    # All of one depth at once: drawn fabrics have hundreds of thousands.
+    for _ in range(MAX_DEPTH + 1):
+        for number in [item for item in items if isinstance(item, int)]:
+            if not -(2**63) <= number < 2**63:
+                raise InputError(
+                    where,
+                    "must hold whole numbers of at most 64 bits",
+                    f"{number.bit_length()} bits long",
+                    "shorten the number",
+                )
+        for text in [item for item in items if isinstance(item, str) and not item.isascii()]:
+            _check_letters(where, text)
+        tables = [item for item in items if isinstance(item, dict)]
+        arrays = (item for item in items if isinstance(item, list))
+        items = [*chain(*arrays, *tables, *(table.values() for table in tables))]
+    if items:
+        raise InputError(
+            where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
+        )
 
 
 def _check_letters(where: str, text: str) -> None:

@@ -260,16 +260,18 @@ class LinkTable(SchemaTable):
 class ForwardingTable(SchemaTable):
     """One ``[[forwarding]]`` of a graph: a switch of an InfiniBand subnet, and its table.
 
-    ``ends`` says what hangs on each of its ``ports`` (nothing: what is no part of the fabric),
-    ``lids`` the first address of those that are no switches (0: a switch). ``table`` is the port
-    to every address from 0 on, a byte each, as zlib packs them, in base 64; empty: not known.
+    Each of its ``ports`` with a link is a number, the first address of what hangs there (0 for a
+    switch) and the element, nothing for what is no part of the fabric: ``"5 30 node04 nic0"``.
+    ``table`` is the port to every address from 0 on, a byte each, as zlib packs them, in base 64;
+    empty: not known.
     """
 
     switch: Name
     guid: Annotated[str, Field(pattern=r"^0x[0-9a-f]{1,16}$")]
-    ports: Annotated[list[Annotated[int, Field(ge=1, le=254)]], Field(max_length=254)]
-    ends: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=254)]
-    lids: Annotated[list[Annotated[int, Field(ge=0, le=49_151)]], Field(max_length=254)]
+    ports: Annotated[
+        list[Annotated[str, Field(pattern=r"^[1-9]\d{0,2} \d{1,5} .{0,200}$")]],
+        Field(max_length=254),
+    ]
     table: Annotated[str, Field(max_length=100_000)] = ""
 
 

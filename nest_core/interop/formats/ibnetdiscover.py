@@ -152,9 +152,7 @@ def _forwarding(
         int(guid[2:], 16): {
             "switch": names[guid],
             "guid": f"0x{guid[2:].lstrip('0') or '0'}",
-            "ports": sorted(ports),
-            "ends": [ports[port][0] for port in sorted(ports)],
-            "lids": [ports[port][1] for port in sorted(ports)],
+            "ports": [f"{port} {lid} {end}" for port, (end, lid) in sorted(ports.items())],
         }
         for guid, ports in ends.items()
         if ports

@@ -35,22 +35,41 @@ def read_tables(source: Source, content: bytes) -> dict[int, npt.NDArray[np.uint
         "more",
         "take switches outside the fabric out",
     )
-    text = np.frombuffer(content + b"\n", np.uint8)
-    lines = np.concatenate([[0], np.flatnonzero(text == ord("\n"))[:-1] + 1])
-
-    def shown(begin: int) -> str:
-        return content[begin : begin + 80].partition(b"\n")[0].decode(errors="replace")
-
-    opening = lines[text[lines] == ord("U")].tolist()
-    guids = [_GUID.match(content, begin) for begin in opening]
+    opening, at = [], content.find(TABLE_START.encode())
+    while at >= 0:
+        opening.append(at)
+        at = content.find(f"\n{TABLE_START}".encode(), at) + 1 or -1
+    tables: dict[int, npt.NDArray[np.uint8]] = {}
+    for begin, end in zip(opening, [*opening[1:], len(content)], strict=False):
+        guid = _GUID.match(content, begin, end)
+        source.require(
+            guid,
+            "tables",
+            "must name the switch's GUID in every line with Unicast lids",
+            _line(content, begin),
+            "save the dump unchanged",
+        )
+        if guid is not None:
+            tables[int(guid[1], 16)] = _table(source, content[begin:end])
     source.require(
-        guids and all(guids),
+        tables,
         "tables",
         "must hold forwarding tables, each below a line with Unicast lids and the switch's GUID",
-        shown(next((at for at, guid in zip(opening, guids, strict=True) if not guid), 0)),
+        _line(content, 0),
         "save what dump_lfts or ibroute prints, or OpenSM's opensm-lfts.dump",
     )
-    lines = lines[(lines > opening[0]) & (lines < len(content) - 9)]
+    return tables
+
+
+def _line(content: bytes, begin: int) -> str:
+    return content[begin : begin + 80].partition(b"\n")[0].decode(errors="replace")
+
+
+def _table(source: Source, content: bytes) -> npt.NDArray[np.uint8]:
+    """Return the port to every address of one switch."""
+    text = np.frombuffer(content, np.uint8)
+    lines = np.flatnonzero(text == ord("\n")) + 1
+    lines = lines[lines < len(content) - 9]
     lines = lines[(text[lines] == ord("0")) & (text[lines + 1] == ord("x"))]
     digits = _VALUE[text[lines[:, None] + np.array([2, 3, 4, 5, 7, 8, 9])]]
     odd = (digits > np.array([15, 15, 15, 15, 9, 9, 9])).any(axis=1) | (text[lines + 6] != ord(" "))
@@ -58,15 +77,10 @@ def read_tables(source: Source, content: bytes) -> dict[int, npt.NDArray[np.uint
         not odd.any(),
         "tables",
         "must have lines with an address such as 0x001f and a port such as 007",
-        shown(int(lines[odd.argmax()])) if len(lines) else "",
+        _line(content, int(lines[odd.argmax()])) if len(lines) else "",
         "save the dump unchanged",
     )
     lid, port = digits[:, :4] @ np.array([4096, 256, 16, 1]), digits[:, 4:] @ np.array([100, 10, 1])
-    tables: dict[int, npt.NDArray[np.uint8]] = {}
-    bounds = [*np.searchsorted(lines, opening).tolist(), len(lines)]
-    for guid, low, high in zip(guids, bounds, bounds[1:], strict=False):
-        row = np.full(int(lid[low:high].max(initial=0)) + 1, NO_PORT, np.uint8)
-        row[lid[low:high]] = np.minimum(port[low:high], NO_PORT)
-        if guid is not None:
-            tables[int(guid[1], 16)] = row
-    return tables
+    row = np.full(int(lid.max(initial=0)) + 1, NO_PORT, np.uint8)
+    row[lid] = np.minimum(port, NO_PORT)
+    return row
