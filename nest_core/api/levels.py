@@ -14,6 +14,7 @@ from nest_core.documents.text import plain, table
 from nest_core.fabric import Fabric
 from nest_core.interop.formats.exchange import caveats
 from nest_core.network import BusyLink, Network, busiest_links, collapse, collapse_error
+from nest_core.network.opensm import routing_notes
 from nest_core.network.patterns import shift_loads
 from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.planner.baselines.nest import find
@@ -163,7 +164,8 @@ def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> 
         alone = fabric if isinstance(fabric, Fabric) else load_fabric(fabric)
         network = collapse(alone)
         busiest = busiest_links(network, *shift_loads(network))
-        return Levels(network, assumed=alone.assumed, busiest=busiest)
+        notes = (*alone.assumed, *routing_notes(alone, network))
+        return Levels(network, assumed=notes, busiest=busiest)
     values = load(scenario).with_(fabric=fabric).values
     problem = values.problem()
     result = find(problem, values.space.seated_on(problem.network), values.time_limit_s)

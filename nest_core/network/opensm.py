@@ -20,6 +20,8 @@ short where they were.
 """
 
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -30,6 +32,7 @@ from nest_core.documents.compiled import compiled
 from nest_core.documents.errors import require
 from nest_core.fabric import Fabric, GraphFabric
 from nest_core.fabric.checks import LinkGraph
+from nest_core.fabric.subnet import SubnetSwitch
 from nest_core.network.clusters import graph_network
 from nest_core.network.forwarding import (
     Forwarding,
@@ -39,15 +42,27 @@ from nest_core.network.forwarding import (
     stated_ports,
     stated_subnet,
 )
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_graph import NIC, SWITCH, Links
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray, rank_within, runs
+from nest_core.network.link_map import (
+    ECMP_DRAWS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    rank_within,
+    runs,
+)
+from nest_core.network.phases import Phase, price_phases
 
-__all__ = ["engine_ports", "routed_network"]
+__all__ = ["engine_ports", "routed_network", "routing_notes"]
 
 UInt8Array = npt.NDArray[np.uint8]
 FAR = 255
 NEARLY_ALL, FEW = 0.9, 0.05
+ENGINES = ("minhop", "updn", "dor")
+FEW_DEVICES = 2048
+"""Of fabrics whose routing is compared where it is not known."""
 
 
 def routed_network(fabric: Fabric) -> Network:
@@ -62,16 +77,62 @@ def routed_network(fabric: Fabric) -> Network:
     graph = fabric.explicit() if stated else single_switches(fabric.explicit())
 
     def forwards(link_map: TabledLinkMap) -> Forwarding:
-        links = link_map.links
-        subnet = stated_subnet(links, stated) if stated else assumed_subnet(links)
-        nics = subnet.nic_cables(links)
-        if fabric.routing == "tables":
-            return forwarding_of(link_map, subnet, stated_ports(stated, subnet.lid[nics]))
-        ends = np.flatnonzero(subnet.peer < 0)
-        ports = engine_ports(subnet, fabric.routing)
-        return forwarding_of(link_map, subnet, ports[:, np.searchsorted(ends, nics)])
+        return _forwards(link_map, stated, fabric.routing)
 
     return graph_network(graph, forwards=forwards)
+
+
+def _forwards(
+    link_map: TabledLinkMap, stated: tuple[SubnetSwitch, ...], routing: str
+) -> Forwarding:
+    links = link_map.links
+    subnet = stated_subnet(links, stated) if stated else assumed_subnet(links)
+    nics = subnet.nic_cables(links)
+    if routing == "tables":
+        return forwarding_of(link_map, subnet, stated_ports(stated, subnet.lid[nics]))
+    ends = np.flatnonzero(subnet.peer < 0)
+    ports = engine_ports(subnet, routing)
+    return forwarding_of(link_map, subnet, ports[:, np.searchsorted(ends, nics)])
+
+
+def routing_notes(fabric: Fabric, network: Network) -> tuple[str, ...]:
+    """Return what is assumed of the routing of a subnet that was read, and what hangs on it.
+
+    The busiest cable is compared where every device sends to the one half the fabric away.
+    """
+    link_map = network.link_map
+    if not isinstance(fabric, GraphFabric) or not fabric.forwarding or fabric.routing == "tables":
+        return ()
+    words = f"Routing is assumed to be {fabric.routing}: no forwarding tables were read."
+    if not isinstance(link_map, GraphLinkMap) or fabric.devices > FEW_DEVICES:
+        return (words,)
+    fields = link_map.links, link_map.nesting, link_map.arc_level
+    inside: dict[str, Any] = {
+        "scale_up": link_map.scale_up,
+        "scale_up_arc": link_map.scale_up_arc,
+    }
+    tabled = TabledLinkMap(*fields, **inside)
+    tables = {name: _forwards(tabled, fabric.forwarding, name) for name in ENGINES}
+    maps: dict[str, GraphLinkMap] = {
+        "adaptive": GraphLinkMap(*fields, **inside),
+        "ecmp": GraphLinkMap(*fields, "ecmp", variants=ECMP_DRAWS, **inside),
+    } | {name: replace(tabled, forwarding=entry) for name, entry in tables.items()}
+    source = np.arange(fabric.devices)
+    target = np.roll(source, -(fabric.devices // 2))
+    steps = np.zeros(len(source))
+    phase = Phase(source, target, source, steps + 1.0, steps)
+    seconds = {
+        name: float(price_phases(by_routing, [phase], len(source)).seconds(1.0).max())
+        for name, by_routing in maps.items()
+    }
+    least = min(seconds.values())
+    times = ", ".join(f"{name} {value / least:.3g}" for name, value in seconds.items())
+    alike = np.array_equal(tables["minhop"].group, tables["updn"].group)
+    return (
+        f"{words} Where every device sends to the one half the fabric away the time is, relative"
+        f" to the least: {times}.",
+        *(("OpenSM's updn has no roots here, or no other ways than minhop.",) * alike),
+    )
 
 
 def single_switches(graph: LinkGraph) -> LinkGraph:

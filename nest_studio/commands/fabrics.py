@@ -23,6 +23,7 @@ from nest_core.documents import (
 from nest_studio.commands.output import JsonFlag, emit, show
 
 if TYPE_CHECKING:
+    from nest_core.fabric import Fabric
     from nest_core.interop.formats import Assumed
     from nest_core.network import IntArray, Network, Protocol
 
@@ -262,9 +263,8 @@ def convert(
     from nest_core.documents.schema import FabricFile, checked
     from nest_core.fabric.files import build_fabric
     from nest_core.interop.formats import read_fabric, write_fabric
-    from nest_core.interop.formats.exchange import MAX_COMPARED, caveats, lost_between
+    from nest_core.interop.formats.exchange import MAX_COMPARED, lost_between
     from nest_core.interop.formats.lfts import MAX_TABLE_BYTES
-    from nest_core.network import collapse
 
     preset = source in preset_names("fabrics")
     path = preset_path("fabrics", f"{source}.toml") if preset else Path(source)
@@ -293,10 +293,20 @@ def convert(
         "read_as": imported.format,
         "devices": fabric.devices,
         "lost": lost_between(fabric, exported, to, load_prices()),
-        "notes": (*imported.notes, *(caveats(collapse(fabric)) if small else ())),
+        "notes": (*imported.notes, *(_notes(fabric) if small else ())),
         "output": str(target),
     }
     emit(fields, as_json, _convert_text)
+
+
+def _notes(fabric: Fabric) -> tuple[str, ...]:
+    """Return what prices leave out, and what the routing of a subnet is assumed to be."""
+    from nest_core.interop.formats.exchange import caveats
+    from nest_core.network import collapse
+    from nest_core.network.opensm import routing_notes
+
+    network = collapse(fabric)
+    return (*caveats(network), *routing_notes(fabric, network))
 
 
 def _assumed(settings: Iterable[str]) -> Assumed:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from nest_core.documents.schema.checking import (
     Count,
@@ -317,6 +317,18 @@ class FabricFile(SchemaTable):
         Literal["adaptive", "shortest_path", "ecmp", "tables", "minhop", "updn", "dor"],
         label("routing", "How flows choose among paths.", group=_ROUTES),
     ] = "adaptive"
+
+    @field_validator("routing", mode="before")
+    @classmethod
+    def _engine(cls, value: object) -> object:
+        """Say what to do for engines of OpenSM that are not followed by name."""
+        if value in ("dfsssp", "dnup", "file", "ftree", "lash", "nue", "sssp", "torus-2QoS"):
+            raise ValueError(
+                "an engine of OpenSM that is followed by name (minhop, updn, dor), or tables: save"
+                " what dump_lfts prints and read it with convert --tables"
+            )
+        return value
+
     ecmp_seed: Annotated[
         int, Field(ge=0, le=2**32 - 1), label("hash seed", "Of ECMP.", unit="number", group=_ROUTES)
     ] = 0
