@@ -78,8 +78,7 @@ class TreeLinkMap(LinkMap):
         The device of the same node through which each one leaves it, where some have lost
         their own way out.
     hashed : bool
-        Whether a flow's link is a hash of its ends (static ECMP), or fixed by its target, as
-        InfiniBand's shortest-path tables fix it.
+        Whether a flow's link is a hash of its ends (static ECMP), or fixed by its target.
     seed, variants : int
         Of the hash; times are means over so many draws.
     """

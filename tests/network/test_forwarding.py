@@ -23,7 +23,7 @@ from nest_core.interop.formats import Assumed, read_fabric, write_fabric
 from nest_core.network import collapse
 from nest_core.network.forwarding import TabledLinkMap, stated_ports, stated_subnet
 from nest_core.network.link_graph import read_links
-from nest_core.network.opensm import engine_ports, single_switches
+from nest_core.network.opensm import engine_ports, routing_notes, single_switches
 
 DATA = Path(__file__).parent.parent / "data" / "opensm"
 DUMPS = [("leaf_spine", "minhop", 2), ("leaf_spine", "updn", 2), ("torus", "dor", 1)]
@@ -236,3 +236,33 @@ def test_engines_need_switches():
     torus["torus"]["hop_latency_us"] = 1.0
     with pytest.raises(InputError, match="must be adaptive or shortest_path for kind"):
         build_fabric(checked(FabricFile, torus))
+
+
+@pytest.mark.parametrize("engine", ["ftree", "dfsssp", "lash"])
+def test_other_engines_want_their_tables(engine: str):
+    with pytest.raises(InputError, match=f"save what dump_lfts prints.*but is '{engine}'"):
+        checked(FabricFile, FAT_TREE | {"routing": engine})
+
+
+def test_a_subnet_without_tables_says_what_is_assumed():
+    topology, tables = texts("leaf_spine", "minhop")
+    document = read_fabric(
+        topology.encode(), "net.txt", assumed=Assumed(devices_per_node=2)
+    ).document
+    fabric = build_fabric(checked(FabricFile, document))
+    network = collapse(fabric)
+    (words, *_) = routing_notes(fabric, network)
+    assert words.startswith("Routing is assumed to be adaptive: no forwarding tables were read.")
+    source = np.arange(16)
+    target = np.roll(source, -8)
+    seconds = {}
+    for routing in ("adaptive", "minhop", "updn", "dor"):
+        changed = build_fabric(checked(FabricFile, document | {"routing": routing}))
+        link_map = collapse(changed).link_map
+        routes = link_map.routes(source, target)
+        load = np.bincount(routes.link_group, routes.share, len(link_map.capacity_Bps))
+        seconds[routing] = (load / link_map.capacity_Bps).max()
+    for routing, value in seconds.items():
+        assert f"{routing} {value / min(seconds.values()):.3g}" in words
+    by_tables = read(topology, tables, 2)
+    assert routing_notes(by_tables, collapse(by_tables)) == ()
