@@ -19,7 +19,7 @@ from nest_core.planner.baselines.cost_matrices import CostMatrices
 from nest_core.report.explain.summary import Headline
 from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
 from nest_core.report.notebook import PinOutput, table_output
-from nest_core.report.picture.matrix import matrix_picture, pointed_picture, pointing
+from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.elements import show_fabric, shown_width
 from nest_studio.components.show import AnswerArea, facts, headline_row, show_picture
@@ -133,8 +133,7 @@ def fabric_picture(scenario: Scenario) -> None:
     if drawn is None or of != scenario:
         return
     read, words = _matrices(scenario)
-    matrix = matrix_picture(read, drawn.labels, drawn.height) if read and read.ranks else None
-    show_fabric(pointed_picture(drawn, matrix, pointing(drawn, read)), key=FABRIC)
+    show_fabric(pointed_picture(drawn, read), key=FABRIC)
     st.toggle(
         "Cost matrix",
         key=WANTS_MATRIX,

@@ -8,7 +8,7 @@ from nest_core.api.answer import answer
 from nest_core.costs.loads import link_loads
 from nest_core.planner.baselines.cost_matrices import cost_matrices
 from nest_core.report.picture import picture
-from nest_core.report.picture.matrix import matrix_picture, pointed_picture, pointing
+from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import load_scenario
 
 pytestmark = pytest.mark.browser
@@ -34,8 +34,7 @@ def test_the_picture_and_its_matrix_light_each_other(page, root):
 
     def laid_out(width):
         drawn = picture(scenario.fabric, best.plan, width=width)
-        matrix = matrix_picture(read, drawn.labels, drawn.height)
-        return pointed_picture(drawn, matrix, pointing(drawn, read, loads))
+        return pointed_picture(drawn, read, loads)
 
     complaints: list[str] = []
     page.on("console", lambda told: complaints.append(told.text) if told.type == "error" else None)

@@ -15,7 +15,13 @@ from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.planner.baselines.cost_matrices import cost_matrices, matrix_finding
 from nest_core.report.picture import Band, Box, Line, Words, picture, untitled
-from nest_core.report.picture.matrix import cell_key, crossed, lights, matrix_picture, pointing
+from nest_core.report.picture.matrix import (
+    cell_key,
+    crossed,
+    lights,
+    matrix_picture,
+    pointed_picture,
+)
 from nest_core.report.picture.svg import STYLE
 from nest_core.scenario import load_fabric, load_scenario
 
@@ -121,30 +127,30 @@ def test_the_outermost_level_crosses_every_link_and_a_node_none(fabric, levels, 
 
 def test_pointing_at_links_says_their_load_and_at_a_cell_its_seconds():
     read, loads, drawn = found("clos")
-    told = pointing(drawn, read, loads)
+    told = pointed_picture(drawn, read, loads)
     for tier in loads.tiers:
         name = loads.network.levels[tier.level].name
-        if f"links {name}" in told.tips:
-            said = " ".join(told.tips[f"links {name}"])
+        if f"links {name}" in told["tips"]:
+            said = " ".join(told["tips"][f"links {name}"])
             assert f"{1e3 * tier.busiest.utilisation * loads.iteration_s:.3g}" in said
             assert f"{100 * tier.busiest.utilisation:.3g} % of an iteration" in said
-    assert told.lights == lights(read, drawn.labels)
-    assert set(cells("clos")[1]) <= set(told.tips)
-    assert "1.58 s of an iteration" in told.tips[cell_key("tp", "node")][0]
-    assert "own level" in told.tips[cell_key("tp", "node")][-1]
-    spine = dict(told.table)["1 spine"]
+    assert told["lights"] == lights(read, drawn.labels)
+    assert set(cells("clos")[1]) <= set(told["tips"])
+    assert "1.58 s of an iteration" in told["tips"][cell_key("tp", "node")][0]
+    assert "own level" in told["tips"][cell_key("tp", "node")][-1]
+    spine = dict(told["said"])["1 spine"]
     assert spine.startswith("64 of 64 ports each, the busiest link is busy 21.5")
-    nothing = pointing(drawn, None)
-    assert not nothing.lights
-    assert not any("busy" in line for line in nothing.tips["links leaf"][1:])
+    nothing = pointed_picture(drawn)
+    assert not nothing["lights"]
+    assert not any("busy" in line for line in nothing["tips"]["links leaf"][1:])
 
 
 @EVERY
 def test_every_class_of_links_carries_a_load(name):
     read, loads, drawn = found(name)
-    told = pointing(drawn, read, loads)
+    told = pointed_picture(drawn, read, loads)
     for what in (one.what for one in drawn.labels if one.what.startswith("links ")):
-        assert any("of an iteration" in line for line in told.tips[what]), what
+        assert any("of an iteration" in line for line in told["tips"][what]), what
 
 
 @pytest.mark.parametrize("width", [216, 448, 640, 1200])

@@ -10,7 +10,7 @@ best then has that effect: ranks to shard over, another stage of ZeRO, a pipelin
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,23 +123,16 @@ def choice(plan: Plan, axis: str) -> str:
         return ", ".join(map(str, dict.fromkeys(groups)))
     if axis == "device_order" and isinstance(plan.point.device_order, tuple):
         return "custom"
-    words = {True: "on", False: "off"}
-    texts = [words[value] if isinstance(value, bool) else str(value) for value in _used(plan, axis)]
-    return ", ".join(texts)
+    return ", ".join(
+        {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+        for value in _used(plan, axis)
+    )
 
 
 def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
     """Spaces that leave out a choice of the plan; none where the axis leaves no other."""
-    if axis == "schedule":
-        return _without_schedule(space, plan)
-    if axis == "order":
-        return _without_order(space, plan)
-    if axis == "device_order":
-        return _dropped(space, "device_orders", plan.point.device_order)
-    if axis == "zero":
-        return list(_without_zero(space, plan))
-    if axis == "zero_group":
-        return _without_group(space, plan)
+    if axis in _WITHOUT:
+        return list(_WITHOUT[axis](space, plan))
     return [smaller for value in _used(plan, axis) for smaller in _dropped(space, axis, value)]
 
 
@@ -176,8 +169,7 @@ def _stage_points(plan: Plan) -> list[Point]:
 
 
 def _without_schedule(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
-    chosen = plan.point.schedule
-    smaller = _dropped(space, "schedules", chosen)
+    smaller = _dropped(space, "schedules", plan.point.schedule)
     if plan.point.is_v_shaped:
         return smaller
     return (
@@ -193,6 +185,16 @@ def _without_order(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
 
     orders = tuple(order for order in space.orders if effect(order) != effect(plan.point.order))
     return [replace(space, orders=orders)] if orders else []
+
+
+_WITHOUT: Mapping[str, Callable[[SearchSpace, Plan], Iterable[SearchSpace]]] = {
+    "schedule": _without_schedule,
+    "order": _without_order,
+    "device_order": lambda space, plan: _dropped(space, "device_orders", plan.point.device_order),
+    "zero": _without_zero,
+    "zero_group": _without_group,
+}
+"""Axes on which more than the one value is left out."""
 
 
 def _dropped(space: SearchSpace, field: str, value: object) -> list[SearchSpace]:

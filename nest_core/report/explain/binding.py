@@ -13,18 +13,17 @@ resource by changing the plan: `nest_core.planner.shadow`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from nest_core.costs import SPLIT, LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.costs.communication import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.documents.units import humanise_bytes, humanise_seconds, percent
-from nest_core.report.explain.summary import DUST
+from nest_core.report.explain.summary import DUST, bottleneck
 
 __all__ = ["Constraint", "Gain", "Kind", "StageBinding", "bindings", "gains"]
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(NamedTuple):
     """What more of one resource gives.
 
     Parameters
@@ -145,14 +144,20 @@ def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:
     traffic = traffic_of(problem, plan)
     levels = [name for name, _ in wider(problem.network)]
     leaner = _less_recomputation(problem, plan)
-    slowest = max(range(len(report.stages)), key=lambda s: report.stages[s].micro_batch_s)
+    slowest, _ = bottleneck(report)
     m = plan.point.micro_batches(problem.batch)
     result = []
     for number, stage in enumerate(report.stages):
         needs = _memory_wanted(stage, leaner.stages[number] if leaner else None, problem)
         parts = [
-            _compute(stage, worth, recomputes=not needs),
-            _launches(stage, worth),
+            Constraint(
+                "compute",
+                "compute",
+                stage.compute_s - stage.launch_s + (0.0 if needs else stage.recompute_s),
+                0.0,
+                *worth["compute"],
+            ),
+            Constraint("launches", "kernel launches", stage.launch_s, 0.0, *worth["launches"]),
             *(_communication(entry, number, levels, worth) for entry in traffic),
             _memory(stage, needs, leaner, report),
             *_idle(report, number, slowest, m, worth),
@@ -170,19 +175,6 @@ def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:
     return tuple(result)
 
 
-def _compute(stage: Stage, worth: Mapping[str, Gain], *, recomputes: bool) -> Constraint:
-    seconds = stage.compute_s - stage.launch_s + (stage.recompute_s if recomputes else 0.0)
-    gain = worth["compute"]
-    return Constraint("compute", "compute", seconds, 0.0, gain.more, gain.throughput)
-
-
-def _launches(stage: Stage, worth: Mapping[str, Gain]) -> Constraint:
-    gain = worth["launches"]
-    return Constraint(
-        "launches", "kernel launches", stage.launch_s, 0.0, gain.more, gain.throughput
-    )
-
-
 def _communication(
     entry: Traffic, stage: int, levels: list[str], worth: Mapping[str, Gain]
 ) -> Constraint:
@@ -190,9 +182,8 @@ def _communication(
     if level < 0:
         words = f"the latency of {entry.words}"
         return Constraint("communication", words, entry.seconds[stage], 0.0, "", None)
-    gain = worth[f"bandwidth.{levels[level]}"]
-    words = f"{entry.words} over the {levels[level]} level"
-    return Constraint("communication", words, entry.seconds[stage], 0.0, gain.more, gain.throughput)
+    words, gain = f"{entry.words} over the {levels[level]} level", f"bandwidth.{levels[level]}"
+    return Constraint("communication", words, entry.seconds[stage], 0.0, *worth[gain])
 
 
 def _idle(
@@ -201,7 +192,6 @@ def _idle(
     """Waiting: for the slowest stage, and for the pipeline to fill and to drain."""
     stage, pace = report.stages[number], report.stages[slowest].micro_batch_s
     behind = min(stage.idle_s, m * (pace - stage.micro_batch_s))
-    twice = worth["micro-batches"]
     mean = sum(entry.micro_batch_s for entry in report.stages) / len(report.stages)
     point = report.plan.point
     passes = m if point.schedule in SPLIT else m - 1 / point.interleave
@@ -220,8 +210,7 @@ def _idle(
             "the pipeline's fill and drain",
             stage.idle_s - behind,
             0.0,
-            twice.more,
-            twice.throughput,
+            *worth["micro-batches"],
         ),
     )
 
@@ -229,11 +218,9 @@ def _idle(
 def _memory_wanted(stage: Stage, leaner: Stage | None, problem: Problem) -> float:
     """Bytes that a stage lacks: to fit at all, else to recompute one step less; 0 for none."""
     over = _over(stage, problem)
-    if over > 0:
-        return over
     if leaner is None or stage.recompute_s <= leaner.recompute_s:
-        return 0.0
-    return _over(leaner, problem)
+        return over
+    return over or _over(leaner, problem)
 
 
 def _over(stage: Stage, problem: Problem) -> float:

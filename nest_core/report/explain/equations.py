@@ -8,12 +8,18 @@ from dataclasses import dataclass, replace
 from nest_core.costs import DELAYS, Problem, Report, price
 from nest_core.costs.communication import traffic_of
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds, percent
-from nest_core.report.explain.summary import fullest
+from nest_core.report.explain.summary import bottleneck, fullest
 
 __all__ = ["Equation", "equations"]
 
 _ROUNDING = 1e-12  # of an iteration
 _ONCE = ("tied", "expert_data", "data")
+_PER_MICRO_BATCH = {
+    "compute": ("m × Σ compute", "Time"),
+    "recomputation": ("m × Σ replay_c", "Time"),
+    "kernel launches": ("m × Σ (max(device, launch_c) − device)", "Launch"),
+}
+"""Symbols and sections of terms that are a micro-batch's seconds m times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +61,12 @@ def equations(problem: Problem, report: Report) -> tuple[Equation, ...]:
 
 def _term(problem: Problem, report: Report, name: str, seconds: float) -> Equation:
     m = report.plan.point.micro_batches(problem.batch)
-    worst = max(range(len(report.stages)), key=lambda s: report.stages[s].micro_batch_s)
-    share, result = seconds / m, humanise_seconds(seconds)
-    product = f"{m:,} × {humanise_seconds(share)}"
-    stage = f" (stage {worst + 1})" if len(report.stages) > 1 else ""
-    if name.startswith("compute"):
-        return Equation(name, "m × Σ compute", f"{product} = {result}{stage}", seconds, "Time")
-    if name.startswith("recomputation"):
-        return Equation(name, "m × Σ replay_c", f"{product} = {result}", seconds, "Time")
-    if name.startswith("kernel launches"):
-        symbols = "m × Σ (max(device, launch_c) − device)"
-        return Equation(name, symbols, f"{product} = {result}", seconds, "Launch")
+    worst, _ = bottleneck(report)
+    result, product = humanise_seconds(seconds), f"{m:,} × {humanise_seconds(seconds / m)}"
+    for start, (symbols, section) in _PER_MICRO_BATCH.items():
+        if name.startswith(start):
+            where = _where(report, worst) if start == "compute" else ""
+            return Equation(name, symbols, f"{product} = {result}{where}", seconds, section)
     if name.startswith("communication"):
         parts = _per_micro_batch(problem, report, worst, m)
         inner = " + ".join(f"{humanise_seconds(cost)} {words}" for words, cost in parts)
@@ -75,6 +76,11 @@ def _term(problem: Problem, report: Report, name: str, seconds: float) -> Equati
     if name.startswith("pipeline"):
         return _fill(report, name, seconds)
     return _synchronisation(problem, report, name, seconds)
+
+
+def _where(report: Report, stage: int) -> str:
+    """Return which stage an equation is of, where there are several."""
+    return f" (stage {stage + 1})" if len(report.stages) > 1 else ""
 
 
 def _per_micro_batch(
@@ -130,12 +136,11 @@ def _synchronisation(problem: Problem, report: Report, name: str, seconds: float
     worst = max(range(len(report.stages)), key=lambda s: report.stages[s].sync_s)
     update = _update(problem, report, worst)
     sent = max(0.0, report.stages[worst].sync_s - update)
-    where = f" (stage {worst + 1})" if len(report.stages) > 1 else ""
     return Equation(
         name,
         "max e = cost_dp(Σ T_data) + P (2 o + g + w) / memory rate / sharers",
         f"{humanise_seconds(sent)} sent + {humanise_seconds(update)} updating = "
-        f"{humanise_seconds(seconds)}{where}",
+        f"{humanise_seconds(seconds)}{_where(report, worst)}",
         seconds,
         "Time",
     )
@@ -177,7 +182,6 @@ def _memory(report: Report, problem: Problem) -> Equation:
     states = memory.weights + memory.gradients + memory.optimizer
     passes = memory.activations + memory.stash
     moment = memory.working + memory.whole + memory.step
-    where = f" (stage {number + 1})" if len(report.stages) > 1 else ""
     return Equation(
         "memory of the fullest stage" if len(report.stages) > 1 else "memory",
         "(states + in flight × kept_c + working and whole) (1 + fragmentation) + context + "
@@ -185,7 +189,7 @@ def _memory(report: Report, problem: Problem) -> Equation:
         f"({humanise_bytes(states)} + {humanise_bytes(passes)} + {humanise_bytes(moment)}) × "
         f"{1 + problem.fragmentation:.3g} + {humanise_bytes(memory.context)} + "
         f"{humanise_bytes(memory.communicators)} = "
-        f"{humanise_bytes(memory.total)}{where}",
+        f"{humanise_bytes(memory.total)}{_where(report, number)}",
         memory.total,
         "Memory",
     )

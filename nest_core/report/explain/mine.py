@@ -282,9 +282,8 @@ class PlanDifference:
 def difference(ours: Report, theirs: Report) -> PlanDifference:
     """Compare two plans for the same problem."""
     first, second = _terms(ours), _terms(theirs)
-    names = [*first, *(name for name in second if name not in first)]
     terms = tuple(
-        DifferenceRow(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names
+        DifferenceRow(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second
     )
     first_memory, second_memory = (fullest(report)[1].memory for report in (ours, theirs))
     memory = tuple(
@@ -322,12 +321,13 @@ def _finding(
 
 def _because(terms: tuple[DifferenceRow, ...], gap: float, least: float) -> str:
     """The term that most of the difference comes from, then the one that most stands against."""
-    adds = max(terms, key=lambda row: row.difference)
-    saves = min(terms, key=lambda row: row.difference)
-    verbs = [("adds", adds), ("saves", saves)] if gap >= 0 else [("saves", saves), ("adds", adds)]
+    most = {
+        "adds": max(terms, key=lambda row: row.difference),
+        "saves": min(terms, key=lambda row: row.difference),
+    }
     parts = [
         f"what {verb} most is {row.name} ({signed(row.difference, humanise_seconds)})"
-        for verb, row in verbs
+        for verb, row in sorted(most.items(), reverse=gap < 0)
         if (row.difference if verb == "adds" else -row.difference) > least
     ]
     return "".join(f"{'; ' if place == 0 else ', '}{part}" for place, part in enumerate(parts))

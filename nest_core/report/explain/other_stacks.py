@@ -68,11 +68,12 @@ def _other_scenarios(scenario: ScenarioValues) -> Iterator[tuple[Stack, Scenario
 
 def _memory_of(stack: Stack, scenario: ScenarioValues) -> tuple[object, ...]:
     """Return what of a stack a scenario's memory depends on."""
-    kernels = (
+    return (
         stack.attention,
         stack.fused,
         stack.joined,
         stack.checkpointing(scenario.precision),
         stack.fp8,
+        stack.memory,
+        stack.sharded_gradients,
     )
-    return *kernels, stack.memory, stack.sharded_gradients

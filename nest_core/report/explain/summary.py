@@ -150,12 +150,14 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
 def certificate_line(result: SearchResult) -> str:
     """How the search ended, in one line."""
     counts = result.certificate
-    if result.best is None:
-        verdict = "No feasible plan" if counts.proven else capital(counts.stopped)
-    else:
-        verdict = (
-            "Proven optimal" if counts.proven else f"Best so far, {counts.room} ({counts.stopped})"
-        )
+    is_found = result.best is not None
+    verdict = (
+        ("Proven optimal" if is_found else "No feasible plan")
+        if counts.proven
+        else f"Best so far, {counts.room} ({counts.stopped})"
+        if is_found
+        else capital(counts.stopped)
+    )
     open_points = f"{counts.open:,} open, " if counts.open else ""
     return (
         f"{verdict}: {counts.points:,} points, {counts.solved:,} solved, "

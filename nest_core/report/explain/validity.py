@@ -115,20 +115,20 @@ def validity_of(
     """
     bands_read = load_bands() if bands is None else tuple(bands)
     common = _unlike_every_run(scenario)
-    if not common:
-        matching = band_of(
-            scenario.accelerator.name,
-            scenario.model,
-            plan,
-            scenario.precision,
-            scenario.sequence,
-            plan.devices_used,
-            bands_read,
-        )
-        if matching is not None:
-            return Validity(matching, matching, (), _caveat(scenario.accelerator, network, plan))
-    node = network.node_size
-    compared = [(band, _differences(scenario, node, plan, band)) for band in bands_read]
+    matching = band_of(
+        scenario.accelerator.name,
+        scenario.model,
+        plan,
+        scenario.precision,
+        scenario.sequence,
+        plan.devices_used,
+        bands_read,
+    )
+    if matching is not None and not common:
+        return Validity(matching, matching, (), _caveat(scenario.accelerator, network, plan))
+    compared = [
+        (band, _differences(scenario, network.node_size, plan, band)) for band in bands_read
+    ]
     if not compared:
         return Validity(None, None, ())
 

@@ -120,8 +120,7 @@ def _name(plan: _Plan) -> str:
     name, *twins = plan.names
     called, _, bracket = name.removesuffix(" (ours)").partition(" (")
     text = f'<b class="nest-{"ours" if plan.entry.ours else "other"}">{html.escape(called)}</b>'
-    small = [bracket.rstrip(")")] if bracket else []
-    small += [f"= {twin}" for twin in twins]
+    small = [*([bracket.rstrip(")")] if bracket else []), *(f"= {twin}" for twin in twins)]
     return text + "".join(f' <span class="nest-dim">{html.escape(word)}</span>' for word in small)
 
 

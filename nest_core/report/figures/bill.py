@@ -139,37 +139,42 @@ def ports_table(fabric: Fabric) -> Table | None:
 def bill_figure(bill: Bill) -> Chart:
     """Draw cost by role and tier, one bar each, stacked by part; whiskers from low to high."""
     places = list(dict.fromkeys(line.place for line in bill.lines))
-    zero = PriceRange(0.0, 0.0, 0.0)
     sums = [
-        sum((line.price_usd for line in bill.lines if line.place == place), zero)
+        sum(
+            (line.price_usd for line in bill.lines if line.place == place),
+            PriceRange(0.0, 0.0, 0.0),
+        )
         for place in places
     ]
     largest = max((total.high for total in sums), default=1.0)
     scale, unit = axis_unit(largest, "$")
-    rows, data = list(range(len(places))), []
-    parts = [part for part in PART_COLOURS if any(line.part == part for line in bill.lines)]
-    for part in parts:
-        lines = [
+    rows = list(range(len(places)))
+    parts = {
+        part: [
             [line for line in bill.lines if line.part == part and line.place == place]
             for place in places
         ]
-        data.append(
-            bars(
-                [sum(line.price_usd.typical for line in here) / scale for here in lines],
-                rows,
-                {"color": PART_COLOURS[part], "line": {"width": 0}},
-                name=_NAMES[part],
-                width=0.6,
-                **pointed(
-                    "<br>".join(
-                        f"{line.count:,} {line.item}: {spread(line.price_usd)}, "
-                        f"{humanise(line.power_W.typical, 'W')}"
-                        for line in here
-                    )
-                    for here in lines
-                ),
-            )
+        for part in PART_COLOURS
+        if any(line.part == part for line in bill.lines)
+    }
+    stacked = [
+        bars(
+            [sum(line.price_usd.typical for line in here) / scale for here in lines],
+            rows,
+            {"color": PART_COLOURS[part], "line": {"width": 0}},
+            name=_NAMES[part],
+            width=0.6,
+            **pointed(
+                "<br>".join(
+                    f"{line.count:,} {line.item}: {spread(line.price_usd)}, "
+                    f"{humanise(line.power_W.typical, 'W')}"
+                    for line in here
+                )
+                for here in lines
+            ),
         )
+        for part, lines in parts.items()
+    ]
     whiskers = {
         "type": "data",
         "symmetric": False,
@@ -179,14 +184,12 @@ def bill_figure(bill: Bill) -> Chart:
         "thickness": 1.5,
         "width": 4,
     }
-    data.append(
-        dots(
-            [total.typical / scale for total in sums],
-            rows,
-            {"size": 1, "color": FAINT},
-            error_x=whiskers,
-            **SILENT,
-        )
+    ends = dots(
+        [total.typical / scale for total in sums],
+        rows,
+        {"size": 1, "color": FAINT},
+        error_x=whiskers,
+        **SILENT,
     )
     return Chart(
         _finding(bill),
@@ -195,7 +198,7 @@ def bill_figure(bill: Bill) -> Chart:
         "A bar is what one tier costs with the cables that lead to it; the grey line runs from "
         "the low to the high end of its figures.",
         plot(
-            data,
+            [*stacked, ends],
             60 + _BAR_HEIGHT * max(len(places), 1),
             (116, 24, 4, 46),
             barmode="stack",

@@ -103,11 +103,14 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
         [quantity(rate, "tokens/s") if rate else "no feasible plan" for rate in rates],
         [span and (span[0] / scale, span[1] / scale) for span in spans],
     )
-    ratios = {candidate.scenario.fabric.ratios for candidate in every}
     reading = [
         "Each scenario's best plan. Longer is better.",
         *([f"The grey line is its {percent(SHARE)} interval."] if any(spans) else []),
-        *([f"Ratios differ. {UNMEASURED_RATIO}"] if len(ratios) > 1 else []),
+        *(
+            [f"Ratios differ. {UNMEASURED_RATIO}"]
+            if len({candidate.scenario.fabric.ratios for candidate in every}) > 1
+            else []
+        ),
     ]
     figure = _bars(every, [panel])
     reasons = {
@@ -271,8 +274,7 @@ def _losses(every: Sequence[Candidate]) -> Chart:
 
 def _worst_loss(every: Sequence[Candidate]) -> Claim:
     """Return who loses most to a single switch, how much, and to which."""
-    lost = {candidate.name: candidate.worst_loss for candidate in every}
-    worst = {name: loss for name, loss in lost.items() if loss is not None}
+    worst = {c.name: c.worst_loss for c in every if c.worst_loss is not None}
     most = max(share for share, _ in worst.values())
     if most < _SAME:
         facts = (Fact("loses", (name,), "", share) for name, (share, _) in worst.items())
@@ -391,9 +393,8 @@ def _balance_finding(every: Sequence[Candidate]) -> str:
         for name, report in planned
     }
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    words = f"Communication takes {percent(shares[high])} of an iteration in {high}"
-    if shares[high] - shares[low] > _SAME:
-        words += f", {percent(shares[low])} in {low}"
+    least = f", {percent(shares[low])} in {low}" if shares[high] - shares[low] > _SAME else ""
+    words = f"Communication takes {percent(shares[high])} of an iteration in {high}{least}"
     uneven, name, number = max(
         (bottleneck(report)[1], name, bottleneck(report)[0]) for name, report in planned
     )

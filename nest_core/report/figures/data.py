@@ -96,9 +96,12 @@ def _ends(places: Any) -> list[Any]:
 def _labels(trace: Any, count: int) -> list[object]:
     """Return what stands at the points, or what is told where they are pointed at."""
     for texts in (trace.customdata, trace.hovertext, trace.text):
-        if texts is None or isinstance(texts, str) or len(texts) != count:
-            continue
-        if all(isinstance(entry, str | int | np.integer) for entry in texts):
+        if (
+            texts is not None
+            and not isinstance(texts, str)
+            and len(texts) == count
+            and all(isinstance(entry, str | int | np.integer) for entry in texts)
+        ):
             return [_words(entry) for entry in texts]
     return [None] * count
 

@@ -178,11 +178,14 @@ def _dots(
     size: int = 6,
     colour: str = MUTED,
 ) -> Trace:
-    look = {"size": size, "color": colour, "symbol": symbol, "opacity": 1.0}
-    outline = {"line": {"width": size / 6, "color": colour}}
-    return dots(
-        *_places(planned, money), look | outline, name=name, **hovered(map(_hover, planned))
-    )
+    look = {
+        "size": size,
+        "color": colour,
+        "symbol": symbol,
+        "opacity": 1.0,
+        "line": {"width": size / 6, "color": colour},
+    }
+    return dots(*_places(planned, money), look, name=name, **hovered(map(_hover, planned)))
 
 
 def _hover(planned: Planned) -> str:
@@ -212,14 +215,12 @@ def _finding(best: str, tied: int, unbeaten: int) -> str:
 
 
 def _reading(designed: Designed, bounded: Sequence[Planned]) -> str:
-    reading = (
+    count = 0 if bounded else designed.certificate.bounded
+    more = f" Without a dot, as never planned: {count:,} that a bound shows beaten."
+    return (
         "A design is beaten where another is as good in price, power and days, and better in one. "
-        "Axes do not start at 0."
+        f"Axes do not start at 0.{more if count else ''}"
     )
-    count = designed.certificate.bounded
-    if count and not bounded:
-        reading += f" Without a dot, as never planned: {count:,} that a bound shows beaten."
-    return reading
 
 
 def choice_rows(choice: DesignChoice) -> list[dict[str, Any]]:

@@ -147,13 +147,11 @@ def throughput_figure(
         f"<span style='font-size:12px'>{e.degrees} </span>"
         for e in entries
     ]
-    reading = "Longer is better; every method is priced by the same costs on the same devices."
-    if any(spans):
-        reading += f" The line below a bar is its {percent(SHARE)} interval."
+    band = f" The line below a bar is its {percent(SHARE)} interval." if any(spans) else ""
     return Chart(
         _finding(entries),
         f"Training throughput, {unit}",
-        reading,
+        f"Longer is better; every method is priced by the same costs on the same devices.{band}",
         plot(
             [drawn, *pointed_rows(unplanned, end)],
             50 + _BAR_HEIGHT * len(entries),

@@ -17,6 +17,7 @@ from nest_core.report.figures.layered import LayeredGraph, layered
 from nest_core.report.figures.style import (
     LABEL_PX,
     MUTED,
+    PAPER,
     SILENT,
     TIME_COLOURS,
     Chart,
@@ -194,17 +195,18 @@ def _operators(graph: Graph) -> set[str]:
 
 
 def _draw(anatomy: Anatomy) -> LayeredGraph:
-    graph = anatomy.graph
-
     parents = {
-        node.name: list(dict.fromkeys(graph.behind(name, "reshape") for name in node.inputs))
-        for node in graph.nodes
+        node.name: list(
+            dict.fromkeys(anatomy.graph.behind(name, "reshape") for name in node.inputs)
+        )
+        for node in anatomy.graph.nodes
         if node.op != "reshape"
     }
-    extents = dict.fromkeys(parents, (0.5, 0.5))
-    for call in anatomy.exchanges:
-        extents[call.node.name] = (_DIAMOND, _DIAMOND + _LETTER * max(map(len, _call_words(call))))
-    return layered(parents, extents)
+    calls = {
+        call.node.name: (_DIAMOND, _DIAMOND + _LETTER * max(map(len, _call_words(call))))
+        for call in anatomy.exchanges
+    }
+    return layered(parents, dict.fromkeys(parents, (0.5, 0.5)) | calls)
 
 
 def _traces(side: _Side, inked: Trace) -> list[Trace]:
@@ -318,10 +320,12 @@ def _boxes(side: _Side) -> Iterator[Trace]:
 
 
 def _part_words(part: OperatorPart, anatomy: Anatomy) -> tuple[str, tuple[str, ...]]:
-    title = f"{part.name}: {part.node.function or part.node.op}".replace("_", " ")
+    title, words = (
+        f"{part.name}: {part.node.function or part.node.op}".replace("_", " "),
+        part.words,
+    )
     if not part.runs:
-        return title, part.words
-    words = part.words
+        return title, words
     if part.bound == "host":
         kernels = len(part.forward.kernels) * (1 + part.replayed) + len(part.backward.kernels)
         issue = anatomy.accelerator.family.host_s
@@ -334,9 +338,9 @@ def _part_words(part: OperatorPart, anatomy: Anatomy) -> tuple[str, tuple[str, .
 
 
 def _call_words(call: Exchange) -> tuple[str, str]:
-    both = call.node.forward or call.node.backward
+    name = (*call.node.forward, *call.node.backward)[0].replace("_", "-")
     arrow = "" if call.node.forward else "↑ "
-    return f"{arrow}{both[0].replace('_', '-')}", f"{call.node.axis}, {humanise_bytes(call.bytes)}"
+    return f"{arrow}{name}", f"{call.node.axis}, {humanise_bytes(call.bytes)}"
 
 
 def _small(text: str) -> str:
@@ -346,8 +350,16 @@ def _small(text: str) -> str:
 def _side_title(side: _Side, inked: Trace) -> Trace:
     spent = humanise_seconds(side.anatomy.device_s)
     text = f"<b>{side.title}</b>: {spent}, keeps {humanise_bytes(side.anatomy.kept_bytes)}"
-    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
-    return note(text, side.domain[0], 1.0, yshift=8, font=inked, **ends)
+    return note(
+        text,
+        side.domain[0],
+        1.0,
+        yshift=8,
+        font=inked,
+        **PAPER,
+        xanchor="left",
+        yanchor="bottom",
+    )
 
 
 def _legend(sides: Sequence[Anatomy]) -> Legend:

@@ -189,9 +189,10 @@ def _names(parts: Sequence[OperatorPart], decades: float) -> list[Trace]:
             math.log10(part.forward.flops / part.forward.seconds),
             short_name(part.name),
         )
-        for part in longest
+        for part in sorted(
+            longest, key=lambda part: part.forward.flops / part.forward.bytes, reverse=True
+        )
     ]
-    places.sort(key=lambda place: place[0], reverse=True)
     pixel = decades / (_HEIGHT - _MARGIN[2] - _MARGIN[3])
     lowest = min((y for _, y, _ in places), default=0.0)
     return [

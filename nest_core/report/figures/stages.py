@@ -26,6 +26,7 @@ from nest_core.report.figures.style import (
     LIMIT,
     MARK,
     MEMORY_COLOURS,
+    PAPER,
     STASH_OUTLINE,
     TIME_COLOURS,
     Chart,
@@ -117,8 +118,18 @@ def stage_rows_figure(
     """
     rows = len(entries)
     layers = max((e.report.stages[-1].last for e in entries if e.report), default=1)
-    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "middle"}
-    notes = [note(parts.axis, 0, 0.5, textangle=-90, xshift=4 - _MARGIN[0], **ends)]
+    notes = [
+        note(
+            parts.axis,
+            0,
+            0.5,
+            textangle=-90,
+            xshift=4 - _MARGIN[0],
+            **PAPER,
+            xanchor="left",
+            yanchor="middle",
+        )
+    ]
     axes: dict[str, Trace] = {}
     traces: list[Trace] = []
     for row, entry in enumerate(entries):
@@ -151,7 +162,8 @@ def stage_rows_figure(
 
 
 def _layers_axis(layers: int, anchor: str, *, is_last: bool) -> Trace:
-    axis = bare_axis(
+    title = "layers, stage by stage; a bar is as wide as the layers of its stage"
+    return bare_axis(
         anchor=anchor,
         range=[0, layers],
         showticklabels=is_last,
@@ -159,11 +171,8 @@ def _layers_axis(layers: int, anchor: str, *, is_last: bool) -> Trace:
         ticklen=3,
         showline=True,
         linecolor=FAINT,
+        **({"title": axis_title(title, 6)} if is_last else {}),
     )
-    if is_last:
-        title = "layers, stage by stage; a bar is as wide as the layers of its stage"
-        axis["title"] = axis_title(title, 6)
-    return axis
 
 
 def _row_label(entry: MethodRow, top: float) -> Trace:
@@ -173,7 +182,6 @@ def _row_label(entry: MethodRow, top: float) -> Trace:
     lines = textwrap.wrap(
         entry.summary, _LINE, initial_indent=indent, max_lines=2, placeholder=" …"
     ) or [""]
-    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
     return note(
         "<br>".join([f"{name}  {lines[0].lstrip()}", *lines[1:]]),
         0,
@@ -181,7 +189,9 @@ def _row_label(entry: MethodRow, top: float) -> Trace:
         align="left",
         yshift=1,
         **({"hovertext": wrapped(entry.reason)} if entry.reason else {}),
-        **ends,
+        **PAPER,
+        xanchor="left",
+        yanchor="bottom",
     )
 
 

@@ -23,6 +23,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     LIMIT,
+    PAPER,
     Chart,
     Trace,
     axis_names,
@@ -94,8 +95,17 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Chart:
             showticklabels=place == 0,
         )
         if panels is not None:
-            ends = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
-            heads.append(note(panels.named(panel), sum(domain) / 2, 1.0, font=None, **ends))
+            heads.append(
+                note(
+                    panels.named(panel),
+                    sum(domain) / 2,
+                    1.0,
+                    font=None,
+                    **PAPER,
+                    xanchor="center",
+                    yanchor="bottom",
+                )
+            )
         for number, value in enumerate(values):
             points = [
                 row
@@ -105,10 +115,9 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Chart:
             ]
             name = lines.named(value) if lines else ""
             data.append(_line(points, x, metric, number, name) | {"xaxis": across, "yaxis": up})
-    misses = any(not row["meets"] for row in valued)
     reading = [
         "Every point is planned anew.",
-        *(["Hollow: misses a constraint."] if misses else []),
+        *(["Hollow: misses a constraint."] if any(not row["meets"] for row in valued) else []),
         *(
             [f"The first {_MAX_PANELS} values of {panels.label} are drawn."]
             if panels and len(every_panel) > _MAX_PANELS

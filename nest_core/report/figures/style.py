@@ -29,6 +29,7 @@ __all__ = [
     "MARK",
     "MEMORY_COLOURS",
     "MUTED",
+    "PAPER",
     "SILENT",
     "STASH_OUTLINE",
     "TIME_COLOURS",
@@ -93,6 +94,8 @@ Trace = dict[str, Any]
 """What plotly draws as one, or places on a plot."""
 SILENT: Trace = {"hoverinfo": "skip", "showlegend": False}
 """Of traces that neither the pointer nor a legend names."""
+PAPER: Trace = {"xref": "paper", "yref": "paper"}
+"""Of notes whose places are shares of the plot."""
 Margin = tuple[int, int, int, int]
 """Left, right, top, bottom; pixels."""
 Legend = tuple[tuple[str, str], ...]
@@ -179,8 +182,7 @@ class Chart:
     def titled(self) -> go.Figure:
         """Return the plot with title, subtitle and legend inside, for notebooks and reports."""
         room = 90 if self.legend else 60
-        figure = go.Figure(self.drawn())
-        figure.update_layout(
+        return go.Figure(self.drawn()).update_layout(
             title={
                 "text": as_plot(self.title),
                 "subtitle": {"text": as_plot(self.subtitle)},
@@ -191,7 +193,6 @@ class Chart:
             height=(self.plot.layout.height or 450) + room,
             showlegend=bool(self.legend),
         )
-        return figure
 
 
 LABEL_PX = 12

@@ -106,14 +106,15 @@ def _throughput(sweep: Sweep, order: Sequence[int]) -> Chart:
     top = 1.1 * max([rate or 0.0 for rate in rates] + ends + [1e-9]) / (1 - 0.05 * lines)
     unplanned = [i for i, point in enumerate(sweep.points) if not point.feasible]
     texts = [hover(sweep, point) for point in sweep.points]
-    notes = [_turn_note(at[i] + at[j], words) for (i, j), words in turns]
-    if len(at) <= _MAX_LABELS:
-        notes += [
+    notes = [
+        *(_turn_note(at[i] + at[j], words) for (i, j), words in turns),
+        *(
             {"text": label(point, scale), "x": x, "y": rate, "yshift": 14, "showarrow": False}
             for x, rate, point in zip(at, rates, sweep.points, strict=True)
-            if rate
-        ]
-    notes += [note(shortfall(sweep.points[i]), at[i], top / 2, textangle=-90) for i in unplanned]
+            if rate and len(at) <= _MAX_LABELS
+        ),
+        *(note(shortfall(sweep.points[i]), at[i], top / 2, textangle=-90) for i in unplanned),
+    ]
     look: Trace = {"x": at, "y": rates}
     crosses = {"size": 10, "symbol": "x-thin-open", "color": MUTED, "line": {"width": 2}}
     data = [
@@ -139,38 +140,34 @@ def _throughput(sweep: Sweep, order: Sequence[int]) -> Chart:
             **hovered(texts[i] for i in unplanned),
         ),
     ]
-    reading = (
-        f"Every point is planned anew. Dashed uprights: the plan changes. Band: {beside(sweep)}"
-    )
-    if sweep.x.name.startswith("oversubscription."):
-        reading += f" {UNMEASURED_RATIO}"
-    figure = plot(
-        data,
-        _HEIGHT,
-        _MARGIN,
-        xaxis=parameter_axis(sweep.x, every, 0.6 * gap),
-        yaxis=value_axis(f"throughput, {unit}", range=[0, top]),
-        shapes=[
-            {
-                "type": "line",
-                "line": {"color": MUTED, "width": 1, "dash": "dash"},
-                "xref": "x",
-                "yref": "paper",
-                "x0": x,
-                "x1": x,
-                "y0": 0,
-                "y1": 1 - 0.05 * len(words),
-            }
-            for (i, j), words in turns
-            for x in ((at[i] + at[j]) / 2,)
-        ],
-        annotations=notes,
-    )
+    more = f" {UNMEASURED_RATIO}" if sweep.x.name.startswith("oversubscription.") else ""
     return Chart(
         _finding(sweep, len(turns)),
         f"Training throughput against {sweep.x.title}; {unit}",
-        reading,
-        figure,
+        "Every point is planned anew. Dashed uprights: the plan changes. Band: "
+        f"{beside(sweep)}{more}",
+        plot(
+            data,
+            _HEIGHT,
+            _MARGIN,
+            xaxis=parameter_axis(sweep.x, every, 0.6 * gap),
+            yaxis=value_axis(f"throughput, {unit}", range=[0, top]),
+            shapes=[
+                {
+                    "type": "line",
+                    "line": {"color": MUTED, "width": 1, "dash": "dash"},
+                    "xref": "x",
+                    "yref": "paper",
+                    "x0": x,
+                    "x1": x,
+                    "y0": 0,
+                    "y1": 1 - 0.05 * len(words),
+                }
+                for (i, j), words in turns
+                for x in ((at[i] + at[j]) / 2,)
+            ],
+            annotations=notes,
+        ),
     )
 
 
@@ -232,43 +229,44 @@ def _scaling(sweep: Sweep) -> Chart | None:
     times = rates[-1] / rates[0]
     ends = [math.log10(min(rates)) - 0.15, math.log10(max(ideal)) + 0.2]
     texts = hovered(hover(sweep, point) for point in feasible)
-    figure = plot(
-        [
-            *band(x, feasible, scale, 0.1),
-            curve(x, ideal, MUTED, None, name="ideal", **_DASHED),
-            curve(x, rates, ACCENT, mode="lines+markers", name="planned", marker=_POINTS, **texts),
-        ],
-        _HEIGHT,
-        _MARGIN,
-        xaxis=parameter_axis(sweep.x, list(at.values()), 0.3),
-        yaxis={
-            "type": "log",
-            "range": ends,
-            "gridcolor": FAINT,
-            "gridwidth": 0.5,
-            "fixedrange": True,
-            "dtick": "D2" if ends[1] - ends[0] < 1.5 else 1,
-            "tickformat": "~g",
-            "title": axis_title(f"throughput, {unit}"),
-        },
-        annotations=[
-            {
-                "text": f"{100 * part:.0f} %",
-                "x": place,
-                "y": math.log10(rate),
-                "yshift": -16,
-                "showarrow": False,
-            }
-            for place, rate, part in zip(x, rates, parts, strict=True)
-        ],
-    )
     return Chart(
         f"From {first.devices:,} to {last.devices:,} devices throughput "
         + (f"grows {times:.3g}-fold" if times >= 1 else f"falls by {percent(1 - times)}")
         + f": {percent(parts[-1])} of ideal",
         f"Throughput against ideal scaling from {first.devices:,} devices; {unit}",
         "Percentages are of ideal. The global batch stays, so each replica gets less to do.",
-        figure,
+        plot(
+            [
+                *band(x, feasible, scale, 0.1),
+                curve(x, ideal, MUTED, None, name="ideal", **_DASHED),
+                curve(
+                    x, rates, ACCENT, mode="lines+markers", name="planned", marker=_POINTS, **texts
+                ),
+            ],
+            _HEIGHT,
+            _MARGIN,
+            xaxis=parameter_axis(sweep.x, list(at.values()), 0.3),
+            yaxis={
+                "type": "log",
+                "range": ends,
+                "gridcolor": FAINT,
+                "gridwidth": 0.5,
+                "fixedrange": True,
+                "dtick": "D2" if ends[1] - ends[0] < 1.5 else 1,
+                "tickformat": "~g",
+                "title": axis_title(f"throughput, {unit}"),
+            },
+            annotations=[
+                {
+                    "text": f"{100 * part:.0f} %",
+                    "x": place,
+                    "y": math.log10(rate),
+                    "yshift": -16,
+                    "showarrow": False,
+                }
+                for place, rate, part in zip(x, rates, parts, strict=True)
+            ],
+        ),
         (("planned", ACCENT), ("ideal", MUTED)),
     )
 
@@ -307,29 +305,30 @@ def _pareto(sweep: Sweep) -> Chart | None:
     texts = hovered(hover(sweep, point) for point in priced)
     steps = {"width": 1.5, "shape": "hv"}
     labelled = unbeaten if len(unbeaten) <= _MAX_PARETO_LABELS else []
-    figure = plot(
-        [
-            curve(steps_x, steps_y, ACCENT, name="Pareto set", hoverinfo="skip", line=steps),
-            dots(x, y, marker, showlegend=False, **texts),
-        ],
-        _HEIGHT,
-        (62, 16, 14, 50),
-        xaxis=_near_axis(f"price of the network, {currency}", x),
-        yaxis=_near_axis(f"throughput, {unit}", y),
-        annotations=[
-            note(
-                ", ".join(a.words(value) for a, value in zip(sweep.axes, p.values, strict=True)),
-                *at[id(p)],
-                yshift=13,
-            )
-            for p in labelled
-        ],
-    )
     return Chart(
         _pareto_finding(sweep, unbeaten),
         f"Throughput against the price of the network; {unit}, {currency}",
         "Blue points are the Pareto set: none is both cheaper and faster. Axes do not start at 0.",
-        figure,
+        plot(
+            [
+                curve(steps_x, steps_y, ACCENT, name="Pareto set", hoverinfo="skip", line=steps),
+                dots(x, y, marker, showlegend=False, **texts),
+            ],
+            _HEIGHT,
+            (62, 16, 14, 50),
+            xaxis=_near_axis(f"price of the network, {currency}", x),
+            yaxis=_near_axis(f"throughput, {unit}", y),
+            annotations=[
+                note(
+                    ", ".join(
+                        a.words(value) for a, value in zip(sweep.axes, p.values, strict=True)
+                    ),
+                    *at[id(p)],
+                    yshift=13,
+                )
+                for p in labelled
+            ],
+        ),
         (("Pareto set", ACCENT), ("beaten", MUTED)),
     )
 
@@ -374,12 +373,13 @@ def _finding(sweep: Sweep, turns: int) -> str:
         return f"{rate} at {_at(sweep, feasible[0])}"
     times = {1: "once", 2: "twice"}.get(turns, f"{turns} times")
     plans = [{**(point.plan or {}), sweep.x.name: None} for point in feasible]
-    stays = (
-        "; the plan stays"
+    changed = (
+        f"; the plan changes {times}"
+        if turns
+        else "; the plan stays"
         if all(plan == plans[0] for plan in plans)
         else "; only the plan's cuts change"
     )
-    changed = f"; the plan changes {times}" if turns else stays
     return _trend(sweep, feasible) + (changed if len(feasible) > 1 else "") + planless(sweep.points)
 
 

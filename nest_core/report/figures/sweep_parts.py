@@ -117,29 +117,34 @@ def shortfall(point: StudyRow) -> str:
 
 def hover(sweep: Sweep, point: StudyRow) -> str:
     """Return what stands beside the pointer."""
-    lines = [f"<b>{sweep.named(point)}</b>"]
+    name, reason = f"<b>{sweep.named(point)}</b>", point.reason.replace("<", "&lt;")
     if not point.feasible:
-        lines += textwrap.wrap(
-            point.reason.replace("<", "&lt;"), 71, break_long_words=False, break_on_hyphens=False
-        )
-        return "<br>".join(lines)
+        lines = textwrap.wrap(reason, 71, break_long_words=False, break_on_hyphens=False)
+        return "<br>".join([name, *lines])
     plan = point.plan or {}
-    lines.append(
-        f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {percent(point.mfu or 0)}"
-    )
-    if point.paired is not None and sweep.reference is not None:
-        lines.append(f"{against(point.paired)} beside {sweep.named(sweep.reference)}")
-    lines += [
+    lines = [
+        name,
+        f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {percent(point.mfu or 0)}",
+        *(
+            [f"{against(point.paired)} beside {sweep.named(sweep.reference)}"]
+            if point.paired is not None and sweep.reference is not None
+            else []
+        ),
         short_plan(point),
         f"micro-batch {plan['micro_batch']}, ZeRO {plan['zero']}, recomputation "
         f"{plan['recompute']}",
+        *(
+            [
+                f"fullest stage {humanise_bytes(point.memory_bytes)} of "
+                f"{humanise_bytes(point.limit_bytes)}, bubble {percent(point.bubble or 0)}"
+            ]
+            if point.memory_bytes is not None and point.limit_bytes is not None
+            else []
+        ),
+        *([] if point.network_usd is None else [f"network {format_money(point.network_usd)}"]),
+        *point.realised,
     ]
-    if point.memory_bytes is not None and point.limit_bytes is not None:
-        used, limit = humanise_bytes(point.memory_bytes), humanise_bytes(point.limit_bytes)
-        lines.append(f"fullest stage {used} of {limit}, bubble {percent(point.bubble or 0)}")
-    if point.network_usd is not None:
-        lines.append(f"network {format_money(point.network_usd)}")
-    return "<br>".join([*lines, *point.realised])
+    return "<br>".join(lines)
 
 
 def against(paired: PairedRate) -> str:

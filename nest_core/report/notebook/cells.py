@@ -180,9 +180,11 @@ def pinned(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the kind, title, note, inputs and figures of a pin; None for any other cell."""
     pin = cell["metadata"].get(METADATA)
     types = {"kind": str, "title": str, "note": str, "inputs": dict, "figures": list}
-    if cell["cell_type"] != "code" or not isinstance(pin, Mapping):
-        return None
-    if not all(isinstance(pin.get(name), kind) for name, kind in types.items()):
+    if (
+        cell["cell_type"] != "code"
+        or not isinstance(pin, Mapping)
+        or not all(isinstance(pin.get(name), kind) for name, kind in types.items())
+    ):
         return None
     return pin if pin["kind"] in KINDS else None
 

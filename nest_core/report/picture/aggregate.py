@@ -123,8 +123,8 @@ def row_of(
     width = right - left
     counts = tiles(count, width, structure, max_boxes)
     pitch = width / len(counts)
-    box = pitch - gap(pitch)
-    return BoxRow(counts, tuple(left + (at + 0.5) * pitch for at in range(len(counts))), pitch, box)
+    centres = tuple(left + (at + 0.5) * pitch for at in range(len(counts)))
+    return BoxRow(counts, centres, pitch, pitch - gap(pitch))
 
 
 def gap(pitch: float) -> float:

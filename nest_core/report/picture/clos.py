@@ -87,8 +87,10 @@ def load_looks(structure: Structure, loads: Loads) -> tuple[dict[str, str], floa
         for way, of_way in zip(("down", "up"), shares.tolist(), strict=True)
         for group, share in enumerate(of_way)
     }
-    for place, share in _single_shares(structure, loads).items():
-        looks[f"{fabric.tier_names[0]} {place}"] = load_look(share, busiest)
+    looks |= {
+        f"{fabric.tier_names[0]} {place}": load_look(share, busiest)
+        for place, share in _single_shares(structure, loads).items()
+    }
     return looks, busiest
 
 
@@ -222,8 +224,9 @@ class _ClosDrawing(ClosNodes):
         if len(pod.numbers) == 1:
             leaves, spines = pod.links.shape
             total = int(pod.links.sum())
-            pairs = f"{leaves} x {spines} pairs, {total / (leaves * spines):.3g} each"
-            words = f"{total:,} links: {pairs}"
+            words = (
+                f"{total:,} links: {leaves} x {spines} pairs, {total / (leaves * spines):.3g} each"
+            )
         return Mesh(
             f"links {self.fabric.tier_names[1]}",
             self.leaves[number],
@@ -316,9 +319,8 @@ class _ClosDrawing(ClosNodes):
         parts = ", ".join(f"{n:,} {plural(name, n)}" for name, n in present if "links" not in name)
         words = f"{key}: {parts}"
         texts = (f"{words}, links to every NIC as in plane A", words, key) if frame.words else ()
-        text = centred(box, first_fitting(texts, frame.across - 44), "soft")
         return [
             box,
             *(failed_corner(f"failed of {key}", "switch gone", box, lost) if lost else []),
-            *text,
+            *centred(box, first_fitting(texts, frame.across - 44), "soft"),
         ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from nest_core.fabric import Clos
 from nest_core.fabric.checks import BoolArray, IntArray
@@ -21,7 +22,7 @@ from nest_core.report.picture.marks import Box, Mark, Words, first_fitting
 from nest_core.report.picture.racks import MIN_DOMAIN, NodeBoxes
 from nest_core.report.picture.switches import DrawnSwitch, Mesh, Placed, place, room_of_link
 
-__all__ = ["MAX_RAIL_COLOURS", "ClosLayout", "ClosPanel", "Pod", "Structure", "diagonal", "merged"]
+__all__ = ["MAX_RAIL_COLOURS", "ClosLayout", "ClosPanel", "Pod", "Structure", "merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,8 @@ class ClosLayout:
         for panels in [self.panels] if is_shared else [(panel,) for panel in self.panels]:
             numbers = [number for panel in panels for number in panel.pod.numbers]
             tops = sorted({fabric.sizing.top_of[number] for number in numbers})
-            links = diagonal([structure.core_links(top) for top in tops])
-            alive = diagonal([structure.core_links(top, alive=True) for top in tops])
+            links = block_diag(*(structure.core_links(top) for top in tops))
+            alive = block_diag(*(structure.core_links(top, alive=True) for top in tops))
             words = ""
             if is_shared:  # panels of rails have their pods in an order of their own
                 links, alive = links[numbers], alive[numbers]
@@ -243,24 +244,13 @@ class Pod:
     uplinks: tuple[int, ...]
 
 
-def diagonal(blocks: Sequence[IntArray]) -> IntArray:
-    """Return matrices as one, each in rows and columns of its own."""
-    shape = sum(block.shape[0] for block in blocks), sum(block.shape[1] for block in blocks)
-    result, row, column = np.zeros(shape, np.int64), 0, 0
-    for block in blocks:
-        below, right = row + block.shape[0], column + block.shape[1]
-        result[row:below, column:right] = block
-        row, column = below, right
-    return result
-
-
 def merged(pods: Sequence[Pod]) -> Pod:
     """Return pods as one."""
     return Pod(
         tuple(number for pod in pods for number in pod.numbers),
         tuple(leaf for pod in pods for leaf in pod.leaves),
         tuple(spine for pod in pods for spine in pod.spines),
-        diagonal([pod.links for pod in pods]),
+        block_diag(*(pod.links for pod in pods)),
         tuple(uplinks for pod in pods for uplinks in pod.uplinks),
     )
 
@@ -282,9 +272,7 @@ class Structure:
     @cached_property
     def is_present(self) -> BoolArray:
         """Whether each device is present, shape (slots,)."""
-        present = np.zeros(self.fabric.slots, bool)
-        present[self.fabric.as_built.devices] = True
-        return present
+        return np.isin(np.arange(self.fabric.slots), self.fabric.as_built.devices)
 
     @property
     def links_per_node(self) -> int:

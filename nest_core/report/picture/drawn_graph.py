@@ -22,7 +22,7 @@ import numpy as np
 
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
 from nest_core.costs.loads import Loads
-from nest_core.documents import grouped
+from nest_core.documents import grouped, summed
 from nest_core.fabric import Element, GraphFabric, node_name
 from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.lattice import lattice_of
@@ -339,9 +339,9 @@ def ranks_of(fabric: GraphFabric) -> dict[str, int]:
     What hangs on no device stands one rank above the outermost.
     """
     neighbours: dict[str, list[str]] = {element.id: [] for element in fabric.elements}
-    for link in fabric.links:
-        neighbours[link.a].append(link.b)
-        neighbours[link.b].append(link.a)
+    neighbours |= grouped(
+        ends for link in fabric.links for ends in ((link.a, link.b), (link.b, link.a))
+    )
     rank = heights(neighbours, fabric.device_ids)
     inner = inner_switches(neighbours, fabric.device_ids)
     if inner < {name for name, at in rank.items() if at == 1}:
@@ -388,10 +388,8 @@ def _in_boxes(fabric: GraphFabric, rank: Mapping[str, int], label: Mapping[str, 
     boxes = grouped((label[element.id], element) for element in fabric.elements)
     order = sorted(boxes, key=lambda box: rank[boxes[box][0].id])
     place = {box: at for at, box in enumerate(order)}
-    joins: dict[tuple[int, int], float] = defaultdict(float)
-    for link in fabric.links:
-        a, b = sorted((place[label[link.a]], place[label[link.b]]))
-        joins[a, b] += link.count * link.bandwidth_Bps
+    ends = [(place[label[link.a]], place[label[link.b]], link) for link in fabric.links]
+    joins = summed(((min(a, b), max(a, b)), link.count * link.bandwidth_Bps) for a, b, link in ends)
     members = tuple(tuple(boxes[box]) for box in order)
     return Folded(members, tuple(rank[box[0].id] for box in members), joins)
 

@@ -173,10 +173,9 @@ def _badge(x: float, y: float, ratio: float) -> tuple[Box, Words]:
     """Draw a ratio on a plate with its upper left corner there."""
     text = format_ratio(ratio)
     width = max(42.0, text_width(text, TEXT, bold=True) * 1.1 + 18)
-    over = ratio > _OVER
-    plate = Box("", "badge over" if over else "badge", x, y, width, 18, radius=9)
-    look = "inverse" if over else "bold"
-    return plate, Words(text, look, x + width / 2, y + 13.2, TEXT, "middle")
+    looks = ("badge over", "inverse") if ratio > _OVER else ("badge", "bold")
+    plate = Box("", looks[0], x, y, width, 18, radius=9)
+    return plate, Words(text, looks[1], x + width / 2, y + 13.2, TEXT, "middle")
 
 
 _Part = tuple[float, tuple[Mark, ...]]
@@ -255,24 +254,25 @@ def _legend(frame: Frame, legend: Sequence[Swatch]) -> list[Mark]:
         places.append((x, row, swatch))
         x += width + 22
     rows = min(row + 1, _reserved(frame.width)[2])
-    result: list[Mark] = []
-    for x, row, swatch in places:
-        if row < rows:
-            y = frame.height - 8 - 16 * (rows - 1 - row)
-            result += _swatch(swatch, x, y)
-            result.append(Words(swatch.words, "soft", x + _SWATCHES[swatch.form], y))
-    return result
+    return [
+        mark
+        for x, row, swatch in places
+        if row < rows
+        for mark in _swatch(swatch, x, frame.height - 8 - 16 * (rows - 1 - row))
+    ]
 
 
 def _swatch(swatch: Swatch, x: float, y: float) -> list[Mark]:
-    middle = y - 4
-    if swatch.form == "line":
-        return [Line("", swatch.look, ((x, middle), (x + 20, middle)), 2.0)]
-    if swatch.form == "funnel":
-        return [Box("", swatch.look, x, middle - 5, 14, 10, head=6, foot=14)]
-    if swatch.form == "ramp":
-        return [
+    """Draw an entry of the legend, its words at the right."""
+    look, middle = swatch.look, y - 4
+    signs: dict[str, list[Mark]] = {
+        "line": [Line("", look, ((x, middle), (x + 20, middle)), 2.0)],
+        "funnel": [Box("", look, x, middle - 5, 14, 10, head=6, foot=14)],
+        "ramp": [
             Band("", f"load-{step}", rectangle(x + 10 * step, middle - 4, 10, 8))
             for step in range(6)
-        ]
-    return [Box("", swatch.look, x, middle - 5, 10, 10, radius=1.5)]
+        ],
+        "box": [Box("", look, x, middle - 5, 10, 10, radius=1.5)],
+    }
+    words = Words(swatch.words, "soft", x + _SWATCHES[swatch.form], y)
+    return [*signs[swatch.form], words]

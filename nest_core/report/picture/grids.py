@@ -117,10 +117,10 @@ def torus_labels(blocks: LatticeBlocks, parts: Inventory, frame: Frame) -> list[
         "neighbour": ("links", "between neighbours"),
         "wrap-around": ("wraps", closing),
         "cube": ("links", "within the cube" if cubes == 1 else f"within {cubes:,} cubes of 64"),
-        "between cubes": ("links", f"between cubes, {wraps:,} of them wraps"),
+        "between cubes": ("wraps", "")
+        if cubes == 1
+        else ("links", f"between cubes, {wraps:,} of them wraps"),
     }
-    if cubes == 1:
-        words["between cubes"] = ("wraps", "")
     devices = count_words(torus.devices, gone, "device")
     across = "which the links between cubes cross"
     rows = [

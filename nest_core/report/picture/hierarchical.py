@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.bill.inventory import BITS
 from nest_core.documents.units import format_ratio
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.fabric.checks import BoolArray, IntArray
+from nest_core.network import FloatArray
 from nest_core.report.picture.aggregate import BoxRow, row_of, tile_words
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, stacked_edges
 from nest_core.report.picture.marks import (
@@ -48,8 +48,6 @@ _MAX_COLUMNS = 64
 _SAME = 0.01
 _OVER = 1.1
 _SUBTITLE = "devices, given as levels. Width is capacity: in at the foot, out at the head"
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
@@ -112,9 +110,7 @@ class _Hierarchy:
     @cached_property
     def present(self) -> BoolArray:
         """Whether each device is present."""
-        present = np.zeros(self.full.devices, bool)
-        present[self.fabric.place_of()] = True
-        return present
+        return np.isin(np.arange(self.full.devices), self.fabric.place_of())
 
     def _by_column(self, level: int, values: FloatArray) -> FloatArray:
         return np.bincount(
@@ -202,8 +198,7 @@ class _Hierarchy:
     def marks(self, stages: PlanOnDevices | None) -> list[Mark]:
         """Draw links first, then what they join."""
         columns, fabric = self.columns, self.fabric
-        links: list[Mark] = []
-        boxes: list[Mark] = []
+        links, boxes = list[Mark](), list[Mark]()
         for level in range(1, self.top + 1):
             here, total = self._links(level, fabric), self._links(level, self.full)
             busy, of = self._busy(level), f"links {fabric.tiers[level].name}"

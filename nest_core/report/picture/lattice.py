@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.fabric import IntArray, Torus
-from nest_core.network.torus import TorusShape
+from nest_core.network import FloatArray, TorusShape
 
 __all__ = ["AXES", "CUBE", "Joint", "LatticeBlocks", "blocks_of"]
 
@@ -129,7 +128,7 @@ class LatticeBlocks:
                 result += np.bincount(blocks[blocks == self.of[high]], minlength=len(result))
         return result
 
-    def busiest(self, busy: npt.NDArray[np.float64]) -> dict[Joint, float]:
+    def busiest(self, busy: FloatArray) -> dict[Joint, float]:
         """Return the most that a link of every joint is busy, either way.
 
         Parameters

@@ -4,13 +4,12 @@ Columns are classes of traffic, rows are levels, the outermost on top. A cell sa
 one iteration that its class takes if its groups reach up to that level
 (`nest_core.planner.baselines.cost_matrices`); those of the plan itself are outlined. `lights` names
 for every cell the classes of links that its traffic crosses: those of its level and of all within.
-`pointing` says what a pointer at a part of either picture reads and lights: parts are named by
-their keys, links by the class of the bill that they belong to.
+`pointed_picture` says what a pointer at a part of either picture reads and lights: parts are named
+by their keys, links by the class of the bill that they belong to.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,11 @@ from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words, w
 from nest_core.report.picture.svg import to_svg
 
 __all__ = [
-    "Pointing",
     "cell_key",
     "crossed",
     "lights",
     "matrix_picture",
     "pointed_picture",
-    "pointing",
 ]
 
 
@@ -60,11 +57,9 @@ def cell_key(name: str, level: str) -> str:
 
 def _cells(matrices: CostMatrices) -> Iterator[tuple[str, int, int, float]]:
     """Yield class, column, row and seconds of every cell that has any."""
-    for column, name in enumerate(matrices.ranks):
-        for row in range(len(matrices.levels)):
-            seconds = float(matrices.seconds[column, row])
-            if not np.isnan(seconds):
-                yield name, column, row, seconds
+    names = list(matrices.ranks)
+    for column, row in np.argwhere(~np.isnan(matrices.seconds)).tolist():
+        yield names[column], column, row, float(matrices.seconds[column, row])
 
 
 def lights(matrices: CostMatrices, labels: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
@@ -215,52 +210,22 @@ def _heights(levels: Sequence[LevelOf], labels: Sequence[TierLabel], height: flo
     return spread(wanted, [_ROW] * count, low, high)[::-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Pointing:
-    """What a picture and its matrix answer to a pointer.
+def pointed_picture(
+    drawn: Drawn, matrices: CostMatrices | None = None, loads: Loads | None = None
+) -> dict[str, Any]:
+    """Return what a browser is told of a picture, its matrix, and what pointing at them says.
 
-    Parameters
-    ----------
-    tips : dict of str to tuple of str
-        Lines by key, or by class of links; the first is the head.
-    lights : dict of str to tuple of str
-        Classes of the bill that a cell of the matrix lights, by its key.
-    table : tuple of tuple of str
-        Rows for who does not see the picture: what, and its words.
-    """
-
-    tips: dict[str, tuple[str, ...]]
-    lights: dict[str, tuple[str, ...]]
-    table: tuple[tuple[str, ...], ...]
-
-
-def pointed_picture(drawn: Drawn, matrix: Drawn | None, pointed: Pointing) -> dict[str, Any]:
-    """Return what a browser is told of a picture, its matrix, and what pointing at them says."""
-    return {
-        "title": drawn.title,
-        "subtitle": drawn.subtitle,
-        "svg": to_svg(drawn),
-        "finding": matrix.title if matrix else "",
-        "reading": matrix.subtitle if matrix else "",
-        "matrix": to_svg(matrix) if matrix else "",
-        "tips": pointed.tips,
-        "lights": pointed.lights,
-        "said": pointed.table,
-        "width": drawn.width,
-    }
-
-
-def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = None) -> Pointing:
-    """Return the words of every tier, class of links and cell.
+    That is: lines by key, or by class of links, of which the first is the head; classes of the bill
+    that a cell of the matrix lights; and the same as rows for who does not see the picture.
 
     Parameters
     ----------
     drawn : Drawn
         The fabric's picture.
-    matrices : CostMatrices or None
-        The matrix beside it.
+    matrices : CostMatrices, optional
+        What the matrix beside it draws.
     loads : Loads, optional
-        Of the plan that it has.
+        Of the plan that the picture has.
     """
     busy = _busy(loads, drawn.labels) if loads else {}
     tips: dict[str, tuple[str, ...]] = {}
@@ -269,10 +234,22 @@ def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = 
         gone = f"{label.gone:,} more have failed" if label.gone else ""
         load = busy.get(label.what) or busy.get(f"links {label.what}", ())
         tips[label.what] = tuple(filter(None, (label.head, *label.words, ratio, gone, *load)))
+    matrix = None
     if matrices is not None:
         tips |= _cell_tips(matrices)
-    table = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
-    return Pointing(tips, lights(matrices, drawn.labels) if matrices else {}, table)
+        matrix = matrix_picture(matrices, drawn.labels, drawn.height) if matrices.ranks else None
+    return {
+        "title": drawn.title,
+        "subtitle": drawn.subtitle,
+        "svg": to_svg(drawn),
+        "finding": matrix.title if matrix else "",
+        "reading": matrix.subtitle if matrix else "",
+        "matrix": to_svg(matrix) if matrix else "",
+        "tips": tips,
+        "lights": lights(matrices, drawn.labels) if matrices else {},
+        "said": tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words),
+        "width": drawn.width,
+    }
 
 
 def _busy(loads: Loads, labels: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:

@@ -103,11 +103,9 @@ def _mark(mark: Mark) -> str:
         return f'<path d="{_path(mark.points)}z"{key}/>'
     if mark.head is not None or mark.foot is not None:
         return f'<path d="{_path(mark.outline)}z"{key}/>'
-    corner = f"{_number(mark.x)} {_number(mark.y)}"
-    width, height = _number(mark.width), _number(mark.height)
+    x, y, width, height = map(_number, (mark.x, mark.y, mark.width, mark.height))
     if not mark.radius:
-        return f'<path d="M{corner}h{width}v{height}h-{width}z"{key}/>'
-    x, y = corner.split()
+        return f'<path d="M{x} {y}h{width}v{height}h-{width}z"{key}/>'
     return (
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" '
         f'rx="{_number(mark.radius)}"{key}/>'

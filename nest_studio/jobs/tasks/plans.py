@@ -22,7 +22,7 @@ from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equ
 from nest_core.report.figures import Chart, level_figure, linkload_figure, timeline_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.report.picture import Drawn, picture, untitled
-from nest_core.report.picture.matrix import matrix_picture, pointed_picture, pointing
+from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import Scenario, scenario_title
 from nest_studio.jobs.tasks.requests import (
     Stop,
@@ -92,13 +92,11 @@ def plan_fabric(
     """
     fabric = scenario.fabric
     if best is None:
-        drawn = untitled(picture(fabric, width=width))
-        return pointed_picture(drawn, None, pointing(drawn, None))
+        return pointed_picture(untitled(picture(fabric, width=width)))
     problem = problem_of(scenario)
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
     drawn = untitled(picture(fabric, best.plan, width=width, loads=loads if busy else None))
-    matrix = matrix_picture(read, drawn.labels, drawn.height) if read.ranks else None
-    return pointed_picture(drawn, matrix, pointing(drawn, read, loads))
+    return pointed_picture(drawn, read, loads)
 
 
 @announced("drawing the fabrics")
