@@ -199,7 +199,7 @@ def compiled(scenario: Scenario | Named, plan: Given | None = None) -> Compilati
     added = step.temporaries - shorter.temporaries
     block = problem.layers // 2
     sums = problem.state.gradients * float(_table(problem, chosen.point).parameters[block])
-    if problem.acting_zero(chosen.point) >= 2:
+    if problem.acting_zero(chosen.point):
         sums /= chosen.point.shard_ranks
     kept_bytes = _table(problem, chosen.point).kept_bytes[problem.row(chosen.recompute[stage])]
     terms = {
@@ -304,9 +304,10 @@ def _collectives(
             add(call.op, rounds * (call.forward + call.backward), call.bytes)
         for call in layer.replayed(plan.recompute[stage])[1]:
             add(call.op, rounds * call.forward, call.bytes)
-        if point.shared and not zero:
-            add("all_reduce", 1, state.gradients * layer.parameters)
-        elif point.shared:
-            add("reduce_scatter", rounds if zero > 1 else 1, state.gradients * layer.parameters)
+        if point.shared:
+            sums = (state.reduced or state.gradients) * layer.parameters
+            often = rounds if zero > 1 or state.reduced else 1
+            add("reduce_scatter" if zero else "all_reduce", often, sums)
+        if point.shared and zero:
             add("all_gather", 2 * rounds if zero == 3 else 1, state.weights * layer.parameters)
     return {kind: (number, size) for kind, (number, size) in totals.items()}

@@ -289,7 +289,9 @@ def anatomy(
     )
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
-    entries = operators(graph, at, strategy.width, strategy.accumulation)
+    entries = operators(
+        graph, at, strategy.width, strategy.accumulation, jax=strategy.checkpoint == "jax"
+    )
     again = recompute if kind.endswith("block") else "none"
     running = [operator for operator in entries if operator.op != "collective"]
     replays = {name for module in modules_of(again) for name in module_nodes(graph, module)}

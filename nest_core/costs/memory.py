@@ -18,15 +18,7 @@ from nest_core.costs.schedules import fullest_order
 from nest_core.costs.stages import StageCosts, held
 from nest_core.costs.zero import state_shares, whole_bytes
 
-__all__ = ["BUFFERS", "FRAGMENTATION", "Memory", "stage_memory"]
-
-FRAGMENTATION = 0.055
-"""Share of what tensors hold that PyTorch's allocator holds beyond it.
-
-Fifteen runs of Megatron-LM on B200 state both peaks (MooreThreads/SimuMax@4dcaae5,
-``docs/b200/b200_release_v1.2_summary.md``): the allocator's is 2.9 to 9.3 % above the tensors',
-5.5 % on average. Validation against them counts what tensors held, which this share does not enter.
-"""
+__all__ = ["BUFFERS", "Memory", "stage_memory"]
 
 BUFFERS = ("working", "whole", "step", "fragmentation", "context", "communicators")
 """Parts of `Memory.buffers`: activations made again and gradients of activations; weights and

@@ -240,8 +240,12 @@ class StateBytes:
     weights, gradients, optimizer : float
         As they are stored and sent.
     second_gradients : float
-        Of gradients in their own precision that stay beside those that are added up and sent,
-        under ZeRO 1 and 2.
+        Of gradients in their own precision that stay beside those that are added up and sent.
+    second_stages : tuple of int
+        ZeRO stages under which they do.
+    reduced : float
+        Of gradients as they are reduced where that is after every micro-batch, whatever ZeRO
+        shards; 0: as ZeRO's stage lets them, as wide as they are stored.
     temporary : float
         That the optimizer step needs while it runs, sharded like its states.
     unheld : float
@@ -252,6 +256,8 @@ class StateBytes:
     gradients: float
     optimizer: float
     second_gradients: float = 0.0
+    second_stages: tuple[int, ...] = BUCKETED
+    reduced: float = 0.0
     temporary: float = 0.0
     unheld: float = 0.0
 

@@ -119,7 +119,9 @@ def state_bytes(
         weights,
         gradients,
         master + moments,
-        second_gradients=memory.second_gradient_bytes(precision),
+        second_gradients=memory.second_gradient_bytes(precision, weights),
+        second_stages=memory.second_gradient_stages,
+        reduced=weights if memory.xla else 0.0,
         temporary=4.0 if master and gradients < 4.0 and not memory.sharded_masters else 0.0,
         unheld=1.0 if precision == "fp8" and not transposed else 0.0,
     )
@@ -237,7 +239,12 @@ def _table(
     plain = [layer.kept_bytes("none", operand_bytes=operand_bytes) for layer in distinct]
     working = rows(
         [
-            [plain_bytes - size + layer.gradient_bytes for size in row]
+            [
+                plain_bytes
+                - (0.0 if memory.xla and layer.recomputable else size)
+                + layer.gradient_bytes
+                for size in row
+            ]
             for plain_bytes, row, layer in zip(plain, kept_bytes, distinct, strict=True)
         ]
     )

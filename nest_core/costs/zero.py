@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs.plan import Point
-from nest_core.costs.problem import BUCKETED, LayerTable, Problem, StateBytes
+from nest_core.costs.problem import LayerTable, Problem, StateBytes
 from nest_core.network import FloatArray
 
 __all__ = [
@@ -50,9 +50,15 @@ def traffic(zero: int, state: StateBytes) -> ZeroTraffic:
     """Return what a ZeRO stage sends: all-reduce at 0, and from 1 on reduce-scatter and all-gather.
 
     Stage 2 keeps no full gradient between micro-batches, so it reduces after each; stage 3
-    also gathers the weights before the forward and the backward pass.
+    also gathers the weights before the forward and the backward pass. A program that JAX
+    partitions has gradients of whole batches only, and reduces each micro-batch's.
     """
     between = (state.gradients, state.gradients)
+    if state.reduced:
+        more = ((state.reduced,), (), (), (state.weights, state.weights))[zero]
+        return ZeroTraffic(
+            (state.reduced, *more), (state.weights,) if zero in (1, 2) else (), between
+        )
     if zero == 0:
         return ZeroTraffic((), between)
     if zero == 1:
@@ -66,7 +72,7 @@ def traffic(zero: int, state: StateBytes) -> ZeroTraffic:
 
 def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float, float]:
     """Bytes per parameter of weights, gradients and optimizer states, sharded over ``ranks``."""
-    second = state.second_gradients if zero in BUCKETED else 0.0
+    second = state.second_gradients if zero in state.second_stages else 0.0
     return (
         (state.weights - state.unheld) / (ranks if zero >= 3 else 1),
         (state.gradients + second) / (ranks if zero >= 2 else 1),

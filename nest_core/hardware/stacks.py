@@ -51,7 +51,7 @@ __all__ = [
     "validated",
 ]
 
-Checkpoint = Literal["whole", "per_operator", "per_operator_narrow"]
+Checkpoint = Literal["whole", "per_operator", "per_operator_narrow", "jax"]
 
 _ROUNDING = 1e-6
 OWN_NAME = "own stack"
@@ -81,7 +81,7 @@ class Stack:
         Whether element-wise operators are fused.
     joined : bool
         Whether projections that read the same tensor are one product.
-    checkpoint : {"whole", "per_operator"}
+    checkpoint : {"whole", "per_operator", "jax"}
         How recomputation runs (`nest_core.workload.recomputation`).
     launch : {"eager", "iteration_graphs"}
         Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
@@ -123,7 +123,7 @@ class Stack:
     attention: Literal["flash", "unfused"]
     fused: bool
     joined: bool
-    checkpoint: Literal["whole", "per_operator"]
+    checkpoint: Literal["whole", "per_operator", "jax"]
     launch: Literal["eager", "iteration_graphs"]
     fp8: str
     memory: MemoryRules
@@ -206,7 +206,12 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.checkpoint,
         file.launch,
         file.fp8,
-        MemoryRules(file.framework == "fsdp", file.eager_loss, file.deepspeed_zero),
+        MemoryRules(
+            file.framework == "fsdp",
+            file.eager_loss,
+            file.deepspeed_zero,
+            file.framework == "jax",
+        ),
         file.accumulation,
         tuple(file.copies),
         file.sharded_gradients,

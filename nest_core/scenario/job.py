@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.head_room import spread_of
-from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.problem import StateBytes
 from nest_core.costs.software import software_of
 from nest_core.costs.tables import (
@@ -208,7 +207,7 @@ class Job:
             peak_flops=device.peak(self.precision),
             software=software_of(device),
             overlap=self.hidden,
-            fragmentation=FRAGMENTATION,
+            fragmentation=stack.memory.fragmentation,
             communicator_bytes=device.communicator_bytes,
             bucket_bytes=stack.memory.bucket_bytes(self.precision),
             memory_spread=spread_of(stack.framework).sd,

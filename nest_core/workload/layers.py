@@ -301,7 +301,9 @@ def _evaluated(
     del registered  # `layer_graph` reads them
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     graph = layer_graph(model, kind, strategy)
-    evaluated = operators(graph, at, strategy.width, strategy.accumulation)
+    evaluated = operators(
+        graph, at, strategy.width, strategy.accumulation, jax=strategy.checkpoint == "jax"
+    )
     entry, last = graph.nodes[0], graph.output
     routed = sum(operator.parameters for operator in evaluated if operator.op == "grouped_linear")
     is_tied = kind == "head" and model.tied
@@ -339,8 +341,8 @@ def _modules(
 def _by_operator(
     graph: Graph, evaluated: tuple[Operator, ...], at: Sizes, strategy: Strategy
 ) -> Iterator[Module]:
-    """Full and selective recomputation as PyTorch's checkpoints run them."""
-    saved = saved_outputs(graph, narrow=strategy.checkpoint == "per_operator_narrow")
+    """Full and selective recomputation as checkpoints of PyTorch or JAX run them."""
+    saved = saved_outputs(graph, strategy.checkpoint)
     for name, stays in (("full", ()), ("core_attn", saved)):
         again = run_again(graph, evaluated, stays)
         calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))

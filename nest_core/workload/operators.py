@@ -9,6 +9,11 @@ activations both, a norm and an activation their input, softmax its output, drop
 fused attention its operands, output and a statistic per row (Dao 2023). A tensor that several
 operators save counts once; for a GPT block the sum is Korthikanti et al. 2022's
 ``s b h (34 + 5 a s / h)``, which tests assert.
+
+Under JAX it is the residuals of `jax.vjp` (jax 0.10.2), which XLA keeps as they are wherever layers
+are scanned: a norm computed in fp32 keeps its fp32 argument and the 16-bit result before scaling,
+an activation what each step of its derivative multiplies by, attention its output once as its
+kernel wrote it and once as the next product reads it.
 """
 
 from collections.abc import Collection, Sequence
@@ -49,6 +54,12 @@ _MASK_BYTES = 1.0
 _STATISTIC_BYTES = 4.0
 
 _CHUNK = 64.0  # tokens that kernels of linear attention take at once (recalled: fla-org's)
+
+# Tensors as large as the output that an activation's derivative keeps in JAX beside its inputs: of
+# x sigmoid(x) y the sigmoid, its derivative and x sigmoid(x); of a tanh GELU the tanh, its
+# derivative and two products with x, and of its gated form the GELU.
+_JAX_RESIDUALS = {"swiglu": 3.0, "gelu": 4.0, "geglu": 5.0, "relu2": 1.5}
+_EXACT_BYTES = 4.0
 
 # Functions whose backward pass needs nothing of the forward one, and those that read the output.
 _SAVES_NOTHING = frozenset({"add", "rope", "scale", "dropout", "sub", "neg"})
@@ -143,7 +154,12 @@ class Operator:
 
 
 def operators(
-    graph: Graph, sizes: Sizes, width: float, accumulation: Accumulation = WRITTEN_ONCE
+    graph: Graph,
+    sizes: Sizes,
+    width: float,
+    accumulation: Accumulation = WRITTEN_ONCE,
+    *,
+    jax: bool = False,
 ) -> tuple[Operator, ...]:
     """All operators of a graph at sizes, views left out.
 
@@ -155,10 +171,12 @@ def operators(
     width : float
         Bytes per activation or weight element.
     accumulation : Accumulation
+    jax : bool
+        Whether backward keeps what it does in JAX, else as in PyTorch.
     """
     wider = grouped((node.together, node) for node in graph.nodes if node.together)
     return tuple(
-        _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation)
+        _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation, jax)
         for node in graph.nodes
         if node.op not in ("input", "reshape")
     )
@@ -194,6 +212,7 @@ def _operator(
     sizes: Sizes,
     width: float,
     accumulation: Accumulation,
+    jax: bool,
 ) -> Operator:
     inputs = graph.inputs(node)
     if node.op == "collective":
@@ -203,7 +222,7 @@ def _operator(
     if accumulation.bytes and backward and node.op in ("linear", "grouped_linear", "embedding"):
         elements = sum(weight_count(entry, sizes) for entry in (node, *wider))
         backward = _added_up(node, backward, elements, width, accumulation)
-    tensors = tuple(_kept(graph, node, sizes, width))
+    tensors = tuple(_kept(graph, node, sizes, width, jax))
     return Operator(
         node.name, node.op, forward, backward, tensors, weight_count(node, sizes), node.core
     )
@@ -377,7 +396,9 @@ def _keys_of_state(key: float, value: float) -> float:
     return (6.0 * key * value + chunked) / (2.0 * (key + value))
 
 
-def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[str, float]]:
+def _kept(
+    graph: Graph, node: Node, sizes: Sizes, width: float, jax: bool
+) -> list[tuple[str, float]]:
     """Return what backward reads again: tensors by the name of who made them."""
     tensors: list[tuple[str, float]] = []
 
@@ -388,12 +409,17 @@ def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[st
 
     inputs = graph.inputs(node)
     written = count(node.shape, sizes, node.split)
-    if node.op in ("linear", "grouped_linear", "norm", "matmul"):
+    if jax and node.op == "norm":
+        tensors.append((f"{node.name}:exact", _EXACT_BYTES * written))
+        tensors.append((f"{node.name}:unscaled", width * written))
+    elif node.op in ("linear", "grouped_linear", "norm", "matmul"):
         for entry in inputs:
             save(entry)
     elif node.op == "attention":
         for entry in (*inputs, node):
             save(entry)
+        if jax:
+            tensors.append((f"{node.name}:transposed", width * written))
         tensors.append(
             (
                 f"{node.name}:statistics",
@@ -417,6 +443,8 @@ def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[st
         if not all(name in _SAVES_NOTHING or name in _SAVES_OUTPUT for name in functions):
             for entry in inputs:
                 save(entry)
+            beside = sum(_JAX_RESIDUALS.get(name, 0.0) for name in functions) if jax else 0.0
+            tensors.append((f"{node.name}:derivatives", width * beside * written))
     return tensors
 
 

@@ -27,7 +27,9 @@ of a block, the down projection, its collective and the sum that takes it do not
 Selective recomputation is by operator [2]_: the outputs of attention, of reduce-scatters and of
 the first, third, fifth... product of a block stay, and of the others those are made again that
 backward reads or that lead there. Products in 8 bits are not among those that stay, so all of them
-but the last run again.
+but the last run again. JAX's checkpoints run again what backward reads; ``selective`` is there that
+all products with weights stay (`jax.checkpoint_policies`, MaxText's ``minimal``), of which the
+last of a block is read by nothing.
 
 References
 ----------
@@ -244,18 +246,20 @@ def _of(graph: Graph, node: Node, module: str) -> bool:
 _PRODUCTS = ("linear", "grouped_linear")
 
 
-def saved_outputs(graph: Graph, *, narrow: bool) -> tuple[str, ...]:
+def saved_outputs(graph: Graph, checkpoint: str) -> tuple[str, ...]:
     """Nodes whose output stays under recomputation by operator.
 
     Parameters
     ----------
-    narrow : bool
-        Whether products run in 8 bits.
+    checkpoint : {"per_operator", "per_operator_narrow", "jax"}
+        As of `Strategy`.
     """
     products = [node.name for node in graph.nodes if node.op in _PRODUCTS]
+    if checkpoint == "jax":
+        return tuple(products[:-1])
     attention = [node.name for node in graph.nodes if node.op == "attention"]
     summed = [node.name for node in graph.nodes if node.forward == ("reduce_scatter",)]
-    return (*(() if narrow else products[::2]), *attention, *summed)
+    return (*(products[::2] if checkpoint == "per_operator" else ()), *attention, *summed)
 
 
 def run_again(

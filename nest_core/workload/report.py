@@ -163,7 +163,9 @@ def report_layers(
 
 def _layer(graph: Graph, count: int, at: Sizes, strategy: Strategy) -> dict[str, Any]:
     rank = rewritten(graph, strategy, at)
-    evaluated = operators(rank, at, strategy.width, strategy.accumulation)
+    evaluated = operators(
+        rank, at, strategy.width, strategy.accumulation, jax=strategy.checkpoint == "jax"
+    )
     work = [entry for entry in evaluated if entry.op != "collective"]
     return {
         "kind": graph.kind,

@@ -12,11 +12,12 @@ from plain_chain import chain, plan, problem
 
 from nest_core.costs import StateBytes, price
 from nest_core.costs.head_room import fits_chance
-from nest_core.costs.memory import BUFFERS, FRAGMENTATION
+from nest_core.costs.memory import BUFFERS
 from nest_core.costs.stages import stage_memory
 from nest_core.costs.tables import keeps_transposed, layer_table, state_bytes
 from nest_core.costs.zero import state_shares, traffic
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.memory_rules import FRAGMENTATION
 from nest_core.planner import SearchSpace, search
 from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy
@@ -268,3 +269,26 @@ def test_blackwell_sends_more_of_fp8_weights_than_it_holds():
     assert state_shares(1, 4, both)[0] - state_shares(1, 4, one)[0] == 1.0
     assert traffic(1, both) == traffic(1, one)
     assert state_bytes("bf16", "adam", transposed=False) == state_bytes("bf16", "adam")
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_jax_reduces_16_bits_after_every_micro_batch_and_keeps_them_beside_the_sums(zero):
+    state = load_scenario("llama2-7b-64-tpu-torus", ['accelerator="tpu-v4"']).problem().state
+    sends, ranks = traffic(zero, state), 64
+    assert sends.step[0] == 2.0
+    assert len(sends.step) == {0: 2, 3: 3}.get(zero, 1)
+    assert sends.sync == ((2.0,) if zero in (1, 2) else ())
+    gradients = state_shares(zero, ranks, state)[1] * (ranks if zero > 1 else 1)
+    assert gradients == 4.0 + 2.0
+
+
+def test_xla_loses_nothing_between_tensors_and_copies_what_a_layer_kept():
+    plain = load_scenario("llama2-7b-64-tpu-torus")
+    jax = load_scenario("llama2-7b-64-tpu-torus", ['accelerator="tpu-v4"'])
+    assert jax.stack.memory.xla
+    assert jax.problem().fragmentation == 0.0 < plain.problem().fragmentation
+    table = jax.problem().table(1, False, 1, 1, 1, 1)
+    block = table.layers // 2
+    working = table.working_bytes[:, block]
+    assert (working == working[0]).all()
+    assert working[0] > table.kept_bytes[0, block]

@@ -101,6 +101,13 @@ def test_no_recomputation_is_minimal() -> None:
         assert keys_of(dict(files))["remat_policy"] == policy
 
 
+def test_jax_keeps_products_under_selective() -> None:
+    """Which is ``minimal``; another stack's ``selective`` is core attention alone, and refused."""
+    tpu = scenario("llama3-8b", "tpu-v4-4x4x4", 'accelerator="tpu-v4"')
+    files = exported("maxtext", tpu, dp=64, zero=3, recompute="selective").files
+    assert keys_of(dict(files))["remat_policy"] == "minimal"
+
+
 def test_a_pipeline_takes_its_micro_batches_together() -> None:
     files = exported("maxtext", scenario(), dp=16, pp=4, schedule="gpipe", zero=3)
     keys = keys_of(dict(files.files))

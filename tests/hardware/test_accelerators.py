@@ -19,6 +19,8 @@ from nest_core.hardware.stacks import under
 from nest_core.scenario import load_scenario
 
 NAMES = preset_names("accelerators")
+# More than the vendor states, as libtpu 0.0.42.1 hands it out.
+GRANTED_GIB = {"TPU v5p": 95.74}
 # Presets by the name of their row in ../shared/reference/accelerators.csv.
 TABLED = {
     "V100-SXM2-32G": "v100-32gb",
@@ -149,7 +151,9 @@ def check_figures(reference: dict[str, str], file: dict[str, Any], *, rel: float
     if text := reference["fp32_TFLOPs"]:
         assert peaks["fp32"] == pytest.approx(float(text), rel=1e-3)
     assert file["memory_bandwidth_GBps"] == pytest.approx(float(reference["hbm_GBps"]), rel=1e-3)
-    assert float(reference["hbm_GB"]) / 1.0742 <= file["memory_GiB"] <= float(reference["hbm_GB"])
+    stated = float(reference["hbm_GB"])
+    most = max(stated, GRANTED_GIB.get(file["name"], 0.0))
+    assert stated / 1.0742 <= file["memory_GiB"] <= most
     if text := reference["tdp_W"]:
         assert file["power_W"] == float(text)
     else:

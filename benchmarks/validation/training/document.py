@@ -355,8 +355,8 @@ MEMORY_INTRODUCTION = """\
 Bytes on the device that a source read (the fullest, or the first stage where it says so), \
 compared with what it counted: what tensors held (also where it does not say), what the allocator \
 held, or what the driver showed, with its context and the communicators' buffers. The allocator's \
-share is one constant (`nest_core.costs.memory.FRAGMENTATION`), the mean of what SimuMax's rows \
-state beside the figure compared here. No other number was fitted, \
+share is one constant (`FRAGMENTATION` of `nest_core.hardware.memory_rules`; XLA has none), the \
+mean of what SimuMax's rows state beside the figure compared here. No other number was fitted, \
 but these errors are not blind: which of a framework's buffers are counted \
 (`nest_core/calibration/training/runs.py`), and that unstated memory is what tensors hold, was \
 decided with these rows in view. Promised: mean error 6%, worst 20%."""

@@ -159,7 +159,7 @@ def compile_step(program: StageProgram, mesh: Mesh, *, passes: bool = True) -> C
     shards, weights = (
         _weights(program, mesh, is_sharded) for is_sharded in (True, program.zero > 2)
     )
-    gradients = shards if program.zero > 1 else weights
+    gradients = shards if program.zero else weights
     states = {"weights": weights} | dict.fromkeys(
         ("master", "mean", "square"), _exact(shards if program.zero else weights)
     )

@@ -196,7 +196,7 @@ class StackFile(SchemaTable):
     attention: Literal["flash", "unfused"] = "flash"
     fused: bool = True
     joined: bool = True
-    checkpoint: Literal["whole", "per_operator"] = "whole"
+    checkpoint: Literal["whole", "per_operator", "jax"] = "whole"
     launch: Literal["eager", "iteration_graphs"] = "eager"
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
     deepspeed_zero: bool = False

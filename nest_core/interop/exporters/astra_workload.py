@@ -244,10 +244,10 @@ class _Builder:
             if getattr(self.plan.point, axis) > 1:
                 steps += self._calls(axis, calls, span, again, work.forward, name)
         zero = self.problem.acting_zero(self.plan.point)
-        if not work.forward and zero >= 2:
-            steps += self._sharing(
-                chakra.REDUCE_SCATTER, traffic(zero, self.problem.state).step[0], span, name
-            )
+        step = traffic(zero, self.problem.state).step
+        if not work.forward and step:
+            op = chakra.REDUCE_SCATTER if zero else chakra.ALL_REDUCE
+            steps += self._sharing(op, step[0], span, name)
         return steps + self._departure(work, name)
 
     def _calls(
@@ -362,7 +362,7 @@ class _Builder:
         for virtual_stage in virtual_stages:
             span = self._span(virtual_stage)
             update += float(layers[stage, span].sum())
-            if zero < 2:
+            if len(once) == 2:  # gradients, then weights
                 op = chakra.REDUCE_SCATTER if zero else chakra.ALL_REDUCE
                 yield from self._sharing(op, once[0], span, f"G{virtual_stage}")
             yield from self._sharing(

@@ -8,6 +8,8 @@ and ``expert`` cut weights and ``data`` repeats them, so ZeRO 3 is ``fsdp``, ZeR
 ZeRO 1 ``data`` with ``shard_optimizer_over_data``.
 
 What is recomputed is ``full`` or ``minimal``: the policy ``none`` compiles to what ``full`` does.
+``minimal`` keeps products alone, which is ``selective`` under a stack of JAX's; a plan without
+recomputation becomes it too, and then holds less than planned.
 Without a pipeline a replica's micro-batches are steps of gradient accumulation; with one they
 pass it together and all wait for the backward pass, which is GPipe's order.
 """
@@ -396,7 +398,8 @@ def _check_job(scenario: ScenarioValues, recompute: str) -> None:
             "pick another model, or export for Megatron-LM",
         ),
         (
-            recompute not in ("none", "full"),
+            recompute not in ("none", "full")
+            and (recompute, scenario.stack.checkpoint) != ("selective", "jax"),
             "plan.recompute",
             f"must be none or full for {_NAME}",
             recompute,

@@ -33,9 +33,10 @@ class Strategy:
         Whether neighbouring element-wise operators run as one kernel.
     joined : bool
         Whether projections of one module that read the same tensor run as one product.
-    checkpoint : {"whole", "per_operator", "per_operator_narrow"}
-        How recomputation runs: as Megatron-LM's, or as PyTorch's
-        (`nest_core.workload.recomputation`), there with products in 8 bits or not.
+    checkpoint : {"whole", "per_operator", "per_operator_narrow", "jax"}
+        How recomputation runs: as Megatron-LM's, as PyTorch's
+        (`nest_core.workload.recomputation`), there with products in 8 bits or not, or as JAX's,
+        whose backward pass also keeps what derivatives in JAX read.
     cp : int
         Context-parallel degree; ranks take equal causal work (two chunks, one from each end).
     context : {"ring", "all_gather"}
@@ -63,7 +64,7 @@ class Strategy:
     attention: Literal["flash", "unfused"] = "flash"
     fused: bool = True
     joined: bool = True
-    checkpoint: Literal["whole", "per_operator", "per_operator_narrow"] = "whole"
+    checkpoint: Literal["whole", "per_operator", "per_operator_narrow", "jax"] = "whole"
     cp: int = 1
     context: Literal["ring", "all_gather"] = "ring"
     ep: int = 1
