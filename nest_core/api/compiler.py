@@ -13,8 +13,9 @@ from nest_core.api.price import Given, given_plan
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.calibration.compiler.collectives import KINDS, collectives_of_program
-from nest_core.costs import LayerTable, Point, Problem, Report, price
+from nest_core.costs import Problem, Report, price
 from nest_core.costs.schedules import in_flight
+from nest_core.costs.zero import state_shares
 from nest_core.documents import humanise_bytes, require, require_extra
 from nest_core.planner import search
 from nest_core.report.tables import Table
@@ -24,7 +25,7 @@ from nest_core.workload import NO_OFFLOAD, RECOMPUTE, chain
 if TYPE_CHECKING:
     from nest_core.calibration.compiler.program import StageProgram
 
-__all__ = ["Compilation", "compiled"]
+__all__ = ["Compilation", "compiled", "stage_program"]
 
 _GENERATIONS = {"TPU v4": "v4", "TPU v5p": "v5p", "TPU v5e": "v5e", "TPU v6e (Trillium)": "v6e"}
 """By accelerator, what libtpu calls its generation; a chip of v7x is two devices there."""
@@ -166,6 +167,43 @@ def compiled(scenario: Scenario | Named, plan: Given | None = None) -> Compilati
         slice that there is not, a block that is not written in JAX, or a plan that leaves devices
         idle.
     """
+    report, stage, job, mesh = stage_program(scenario, plan)
+    from nest_core.calibration.compiler.program import compile_step, memory_limit
+
+    problem = load(scenario).values.problem(report.plan.recompute)
+    step = compile_step(job, mesh)
+    shorter = compile_step(replace(job, blocks=job.blocks // 2), mesh)
+    update = compile_step(job, mesh, passes=False)
+    memory, point, block = report.stages[stage].memory, job.point, problem.layers // 2
+    states = memory.weights + memory.optimizer
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
+    kept_bytes = float(table.kept_bytes[problem.row(job.recompute), block])
+    gradients = state_shares(job.zero, point.shard_ranks, problem.state)[1]
+    terms = {
+        "what a block adds": (
+            job.in_flight * kept_bytes + gradients * float(table.parameters[block]),
+            (step.temporaries - shorter.temporaries) / (job.blocks - job.blocks // 2),
+        ),
+        "weights and optimizer states": (states, step.arguments),
+        "gradients, activations and temporaries": (memory.tensors - states, step.temporaries),
+        "temporaries of the optimizer step": (memory.step, update.temporaries),
+        "in all": (memory.tensors, step.arguments + step.temporaries),
+    }
+    return Compilation(
+        report,
+        stage,
+        terms,
+        _collectives(load(scenario).values, problem, report, stage),
+        collectives_of_program(step.text),
+        memory_limit(mesh),
+        {name: version(name) for name in ("jax", "jaxlib", "libtpu")},
+    )
+
+
+def stage_program(
+    scenario: Scenario | Named, plan: Given | None = None
+) -> tuple[Report, int, StageProgram, Any]:
+    """Return a plan's price, its fullest stage, what that runs and its mesh; as `compiled`."""
     values = load(scenario).values
     problem = values.problem()
     generation = _check(values, problem)
@@ -176,7 +214,6 @@ def compiled(scenario: Scenario | Named, plan: Given | None = None) -> Compilati
     else:
         chosen = given_plan(values, problem, plan).plan
     report = price(values.problem(chosen.recompute), chosen)
-    torus = problem.network.torus
     require(
         chosen.point.devices_used == problem.network.devices and not chosen.ragged,
         "plan.devices_used",
@@ -184,43 +221,13 @@ def compiled(scenario: Scenario | Named, plan: Given | None = None) -> Compilati
         chosen.devices_used,
         f"plan on all {problem.network.devices} devices",
     )
-    require_extra("tpu", ("jax", "libtpu"), "compile for TPUs")
-    from nest_core.calibration.compiler import program as jax_program
-
     stage = max(range(chosen.point.pp), key=lambda s: report.stages[s].memory.tensors)
+    require_extra("tpu", ("jax", "libtpu"), "compile for TPUs")
+    from nest_core.calibration.compiler.program import slice_mesh
+
     job = _program(values, problem, report, stage)
-    mesh = jax_program.slice_mesh(generation, torus.shape, chosen.point)  # type: ignore[union-attr]
-    step = jax_program.compile_step(job, mesh)
-    shorter = jax_program.compile_step(replace(job, blocks=job.blocks // 2), mesh)
-    update = jax_program.compile_step(job, mesh, passes=False)
-    memory = report.stages[stage].memory
-    states = memory.weights + memory.optimizer
-    # Sums of gradients are as long as the stage, and no activations.
-    added = step.temporaries - shorter.temporaries
-    block = problem.layers // 2
-    sums = problem.state.gradients * float(_table(problem, chosen.point).parameters[block])
-    if problem.acting_zero(chosen.point):
-        sums /= chosen.point.shard_ranks
-    kept_bytes = _table(problem, chosen.point).kept_bytes[problem.row(chosen.recompute[stage])]
-    terms = {
-        "what a block adds": (
-            job.in_flight * float(kept_bytes[block]),
-            added / (job.blocks - job.blocks // 2) - sums,
-        ),
-        "weights and optimizer states": (states, step.arguments),
-        "gradients, activations and temporaries": (memory.tensors - states, step.temporaries),
-        "temporaries of the optimizer step": (memory.step, update.temporaries),
-        "in all": (memory.total - memory.context, step.arguments + step.temporaries),
-    }
-    return Compilation(
-        report,
-        stage,
-        terms,
-        _collectives(values, problem, report, stage),
-        collectives_of_program(step.text),
-        jax_program.memory_limit(mesh),
-        {name: version(name) for name in ("jax", "jaxlib", "libtpu")},
-    )
+    shape = problem.network.torus.shape  # type: ignore[union-attr]  # refused by _check
+    return report, stage, job, slice_mesh(generation, shape, chosen.point)
 
 
 def _check(values: ScenarioValues, problem: Problem) -> str:
@@ -277,10 +284,6 @@ def _program(values: ScenarioValues, problem: Problem, report: Report, stage: in
         micro_batches // together,
         together,
     )
-
-
-def _table(problem: Problem, point: Point) -> LayerTable:
-    return problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
 
 
 def _collectives(
