@@ -33,10 +33,9 @@ def rows() -> list[Row]:
     answers = {answer["id"]: answer for answer in json.loads((folder / "answers.json").read_text())}
     alike, taken, sure = 0, 0, 0
     for case in stored:
-        answer, total = answers[case["id"]], float(case["bytes"])
-        alike += abs(answer["bytes"] / total - 1) <= NEAR and answer["taken"] == (
-            case["taken"] == "yes"
-        )
+        answer, total = answers[case["id"]], float(case["bytes"] or 0.0)
+        same = not total or abs(answer["bytes"] / total - 1) <= NEAR
+        alike += same and answer["taken"] == (case["taken"] == "yes")
         sure += answer["chance"] > 0.99
         taken += answer["chance"] > 0.99 and answer["taken"]
     ratios = sorted(answer["bytes"] / answer["ours_bytes"] for answer in answers.values())
