@@ -443,8 +443,8 @@ def _kept(
         if not all(name in _SAVES_NOTHING or name in _SAVES_OUTPUT for name in functions):
             for entry in inputs:
                 save(entry)
-            beside = sum(_JAX_RESIDUALS.get(name, 0.0) for name in functions) if jax else 0.0
-            tensors.append((f"{node.name}:derivatives", width * beside * written))
+            extra = sum(_JAX_RESIDUALS.get(name, 0.0) for name in functions) if jax else 0.0
+            tensors.append((f"{node.name}:derivatives", width * extra * written))
     return tensors
 
 
