@@ -8,6 +8,7 @@ from benchmarks.outside import deepspeed, maxtext, megatron, pipelining, torchti
 from benchmarks.outside.tool import Missing, Row, Tool
 
 TOOL = Tool("transformers", "5.24.0", ("transformers==5.24.0",), torch=True)
+LLM_ANALYSIS = Tool("llm-analysis", "0.2.2", ("llm-analysis==0.2.2",))
 TOOLS = {
     "torchtitan": torchtitan.TOOL,
     "torch": pipelining.TOOL,
@@ -15,6 +16,7 @@ TOOLS = {
     "megatron": megatron.TOOL,
     "transformers": TOOL,
     "maxtext": maxtext.TOOL,
+    "llm_analysis": LLM_ANALYSIS,
 }
 
 

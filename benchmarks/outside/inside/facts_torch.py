@@ -10,6 +10,7 @@ from torch.distributed import destroy_process_group, init_process_group
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor._collective_utils import MeshTopoInfo
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -116,6 +117,14 @@ def backward_gathers(reshard: bool | None) -> int:
     return sum(n for name, n in gathers.items() if "all_gather" in name or "allgather" in name)
 
 
+def between_hosts() -> list[float]:
+    """Return the GB/s that redistributing is priced with along a mesh of 2 nodes of 8 devices."""
+    init_process_group("fake", store=FakeStore(), rank=0, world_size=16)
+    topology = MeshTopoInfo.build_from_mesh(init_device_mesh("cpu", (2, 8)))
+    destroy_process_group()
+    return list(topology.mesh_dim_bandwidth)
+
+
 def facts() -> dict[str, Any]:
     """Return them."""
     return {
@@ -123,6 +132,7 @@ def facts() -> dict[str, Any]:
         "sequence_parallel": tensor_parallel(sequence=True),
         "rows": sharded_rows(10, 8),
         "backward_gathers": [backward_gathers(reshard) for reshard in (True, False, None)],
+        "between_hosts": between_hosts(),
     }
 
 
