@@ -365,7 +365,8 @@ def rows() -> list[Row]:
         exact = sum(abs(error) < 1e-9 for error in every)
         result.append(Row(TOOL.name, version, what, len(every), exact, remark))
     for engine in OURS:
-        what = f"{engine}: tables port by port, intact, with a cable lost, with LMC 1"
+        states = "intact, with a cable lost" + (", with LMC 1" if engine == "minhop" else "")
+        what = f"{engine}: tables port by port, {states}"
         result.append(Row(TOOL.name, version, what, tried[engine], agreed[engine], ""))
     others = ", ".join(f"{case} {count}" for case, count in sorted(used.items()))
     result.append(Row(TOOL.name, version, "which engine routed", None, None, others))
