@@ -43,7 +43,7 @@ from nest_core.studies.design_space import Design, design_space
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.study import Study, load_study
-from nest_studio.jobs.pools import cores, processes
+from nest_studio.jobs.workers import cores, processes
 
 Point = tuple[float, float, float]
 """Price, power and days."""

@@ -18,7 +18,6 @@ from nest_core.studies.comparison import (
 )
 from nest_core.studies.decision import DecisionInputs
 from nest_core.studies.whole_bill import Candidate
-from nest_studio.compare.rail import compared_list, more_to_find
 from nest_studio.compare.state import (
     CompareEntry,
     compare_page,
@@ -27,7 +26,7 @@ from nest_studio.compare.state import (
     inputs_of,
     sound,
 )
-from nest_studio.compare.view import answer, comparison_table, figures
+from nest_studio.compare.view import answer, compared_list, comparison_table, figures, more_to_find
 from nest_studio.components.show import AnswerArea, facts, told
 from nest_studio.form.prices import TypedPrices, bill_and_use
 from nest_studio.jobs.tasks.designs import further_design, planned_design

@@ -9,20 +9,22 @@ from nest_core.scenario import Scenario
 from nest_studio.compare.state import compare_fabric
 from nest_studio.components.show import AnswerArea, headline_row, nothing_yet
 from nest_studio.design.bill import bill_section, order_section
-from nest_studio.design.canvas import drawing_section, edit_button, take_up_edits
-from nest_studio.design.exchange import bring_controls, library_controls, take_along, what_was_read
-from nest_studio.design.state import design_page
+from nest_studio.design.canvas import design_page, drawing_section, edit_button, take_up_edits
 from nest_studio.design.view import (
+    bring_controls,
     explorer,
     fabric_form,
     fabric_picture,
     heading,
     levels,
+    library_controls,
     no_heading,
     pin_output,
+    take_along,
+    what_was_read,
 )
 from nest_studio.form.fabric import is_own, say_realised
-from nest_studio.form.refusals import say_refusal
+from nest_studio.form.scenario import say_refusal
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_answer
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button

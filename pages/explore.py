@@ -36,12 +36,11 @@ from nest_studio.explore.view import (
 )
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.fields import ADDRESS, one_of
-from nest_studio.form.refusals import say_refusal
-from nest_studio.form.scenario import scenario_form, scenario_heading
+from nest_studio.form.scenario import say_refusal, scenario_form, scenario_heading
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.session.open_plan import go_to_opened
 from nest_studio.session.own_fabric import follow_address
-from nest_studio.session.states import session_value
+from nest_studio.session.stored import session_value
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""

@@ -5,16 +5,17 @@ import streamlit as st
 from nest_core.documents import InputError
 from nest_studio.components.show import AnswerArea
 from nest_studio.form.fabric import say_realised
-from nest_studio.form.refusals import say_refusal
-from nest_studio.form.scenario import scenario_form
-from nest_studio.measure.state import current, follow_address, say_in_address
+from nest_studio.form.scenario import say_refusal, scenario_form
 from nest_studio.measure.view import (
     bring_controls,
+    current,
+    follow_address,
     heading,
     next_part,
     no_measurements,
     plan_part,
     runs_part,
+    say_in_address,
     stack_part,
 )
 from nest_studio.session.open_plan import go_to_opened

@@ -12,8 +12,7 @@ from nest_core.scenario import Scenario
 from nest_studio.components.browser.elements import run_again
 from nest_studio.components.show import AnswerArea, nothing_yet
 from nest_studio.form.fabric import say_realised
-from nest_studio.form.refusals import say_refusal
-from nest_studio.form.scenario import scenario_form
+from nest_studio.form.scenario import say_refusal, scenario_form
 from nest_studio.jobs.waiting import panel, wait_a_moment
 from nest_studio.plan.state import (
     OtherPlans,

@@ -106,7 +106,7 @@ def test_importing_stays_light(module):
 def test_a_plan_imports_no_more_than_it_needs():
     """On fabrics that are counted; half of a short plan went into libraries that it did not use."""
     script = (
-        "import sys, nest_core.api.answer, nest_studio.commands.watching, nest_studio.jobs.pools;"
+        "import sys, nest_core.api.answer, nest_studio.commands.output, nest_studio.jobs.workers;"
         "print(*sys.modules)"
     )
     loaded = subprocess.run(

@@ -43,8 +43,7 @@ from nest_core.report.explain import (
 from nest_core.report.explain.headlines import headlines
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues, scenario_title
-from nest_core.studies.draw_search import checked_draws
-from nest_core.studies.recommended import Recommended, recommend
+from nest_core.studies.recommended import Recommended, checked_draws, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.uncertainty import interval_of
 

@@ -18,8 +18,7 @@ from nest_core.network.opensm import routing_notes
 from nest_core.network.patterns import shift_loads
 from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.planner.baselines.nest import find
-from nest_core.report.explain import busiest_table, busiest_text
-from nest_core.report.explain.headlines import levels_table
+from nest_core.report.explain import busiest_table, busiest_text, levels_table
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 

@@ -1,6 +1,6 @@
 """Bill of materials: what a fabric's network consists of, costs and draws.
 
-Parts are counted by `inventory`, cables chosen by `cabling`, prices taken from a checked list.
+Parts are counted by `inventory`, cables chosen by `lines`, prices taken from a checked list.
 Accelerators and servers are no part of the bill; their power is, where racks are checked. Prices
 are US dollars, powers watts, rates Gb/s; low and high ends of all figures add up as if they came
 together, which overstates the spread.
@@ -15,7 +15,6 @@ import math
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
-from nest_core.bill.cabling import check_reach
 from nest_core.bill.counts import clos_parts, dragonfly_parts, hierarchical_parts, torus_parts
 from nest_core.bill.counts_drawn import graph_parts
 from nest_core.bill.inventory import Hall, Inventory
@@ -23,6 +22,7 @@ from nest_core.bill.lines import (
     BillLine,
     LinkTotal,
     SwitchTotal,
+    check_reach,
     priced_cards,
     priced_links,
     priced_switch,

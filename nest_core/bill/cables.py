@@ -27,9 +27,8 @@ from nest_core.bill.bundles import (
     graph_bundles,
     torus_bundles,
 )
-from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
-from nest_core.bill.lines import listed_switch
+from nest_core.bill.lines import Ends, MediaChoice, choose, listed_switch
 from nest_core.bill.prices import Prices
 from nest_core.documents import as_cell, require, summed
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph

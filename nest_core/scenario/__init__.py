@@ -1,7 +1,15 @@
 """What people write becomes what the core works on: scenarios, jobs, titles."""
 
-from nest_core.scenario.document import Scenario, as_written, load_scenario, scenario_or_fabric
-from nest_core.scenario.titles import accelerator_title, fabric_title, file_stem, scenario_title
+from nest_core.scenario.document import (
+    Scenario,
+    accelerator_title,
+    as_written,
+    fabric_title,
+    file_stem,
+    load_scenario,
+    scenario_or_fabric,
+    scenario_title,
+)
 from nest_core.scenario.values import (
     OF_PRICES,
     ScenarioValues,

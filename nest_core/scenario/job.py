@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Self
 
-from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
+from nest_core.costs import (
+    IDEAL_OVERLAP,
+    NO_OVERLAP,
+    LayerTable,
+    Overlap,
+    Problem,
+    StateBytes,
+    state_bytes,
+)
 from nest_core.costs.head_room import spread_of
-from nest_core.costs.problem import StateBytes
 from nest_core.costs.software import software_of
 from nest_core.costs.tables import (
     dispatch_of,

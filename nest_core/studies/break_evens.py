@@ -1,6 +1,6 @@
 """What must be true for one design to cost less than another for what it trains.
 
-A break-even (`nest_core.studies.whole_cost`) is found once with typical prices and predicted
+A break-even (`nest_core.studies.whole_bill`) is found once with typical prices and predicted
 speeds, and again at every end: all prices low, all high, the ratio of the two speeds at either end
 of the paired interval (`nest_core.studies.uncertainty`). The range is from the smallest to the
 largest of these; where an end has no break-even, the range is open there. A break-even compares
@@ -17,10 +17,10 @@ from nest_core.bill.prices import PriceRange
 from nest_core.documents import agreeing, does, format_money, percent
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.uncertainty import paired_sd
-from nest_core.studies.whole_bill import WholeBill
-from nest_core.studies.whole_cost import (
+from nest_core.studies.whole_bill import (
     BreakEvenPoint,
     DesignCost,
+    WholeBill,
     crossing_of_hours,
     crossing_of_price,
     crossing_of_years,

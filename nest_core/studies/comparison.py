@@ -27,13 +27,13 @@ from nest_core.studies.ranking import MAX_LOSS
 from nest_core.studies.solving import Stop, losses, never
 from nest_core.studies.uncertainty import sureness_of
 from nest_core.studies.whole_bill import (
+    DEVICE_USD,
     Candidate,
     WholeBill,
     bill_of_scenario,
     scenario_prices,
     training_of,
 )
-from nest_core.studies.whole_cost import DEVICE_USD
 
 __all__ = [
     "BUDGET_OF",

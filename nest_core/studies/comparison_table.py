@@ -23,7 +23,7 @@ from nest_core.documents.units import (
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES, Waterfall
 from nest_core.report.explain.summary import bottleneck, quantity
-from nest_core.scenario.titles import fabric_title
+from nest_core.scenario.document import fabric_title
 from nest_core.studies.decision import is_priced, unpriced
 from nest_core.studies.equal_budget import Budget
 from nest_core.studies.whole_bill import Candidate, typical

@@ -4,7 +4,7 @@
 small follows from the goal: the whole bill over what is trained, or the days where bills do not
 have the same in them. Where the cluster trains this model for a part of its hours only,
 an accelerator is worth as much in every design for the rest of them
-(`nest_core.studies.whole_cost.with_hours`, with the first design as the reference). What would
+(`nest_core.studies.whole_bill.with_hours`, with the first design as the reference). What would
 change the choice is found by moving one assumption at a time and applying the rule again.
 """
 
@@ -45,8 +45,7 @@ from nest_core.studies.ranking import (
     rule_in_words,
 )
 from nest_core.studies.uncertainty import paired_sd
-from nest_core.studies.whole_bill import WholeBill, device_usd_of, typical
-from nest_core.studies.whole_cost import DesignCost
+from nest_core.studies.whole_bill import DesignCost, WholeBill, device_usd_of, typical
 
 __all__ = [
     "FAR",

@@ -20,10 +20,10 @@ from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import plan_points
-from nest_core.studies.paired import PairedRate, paired_mix
 from nest_core.studies.parameters import sweep_parameters, with_values
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.uncertainty import PairedRate, paired_mix
 from nest_core.workload.model_files import load_model
 
 __all__ = ["MAX_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]

@@ -17,10 +17,9 @@ from nest_core.documents import InputError, require, to_gib
 from nest_core.planner import SearchResult
 from nest_core.report.explain.summary import fullest, plan_in_words
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.paired import PairedRate
 from nest_core.studies.parameters import Value
 from nest_core.studies.study import Study
-from nest_core.studies.uncertainty import Sureness
+from nest_core.studies.uncertainty import PairedRate, Sureness
 
 __all__ = [
     "TRANSIENT",

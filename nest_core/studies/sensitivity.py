@@ -32,7 +32,7 @@ from nest_core.studies.design_search import DesignCertificate, Designed
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.ranking import choose, first_change, ties_of
 from nest_core.studies.study import Study
-from nest_core.studies.uncertain import how_measured, parameter_in_words
+from nest_core.studies.uncertainty import how_measured, parameter_in_words
 
 __all__ = [
     "DesignAnswer",

@@ -15,7 +15,6 @@ from nest_core.documents import InputError, require, to_gib
 from nest_core.documents.schema import Parameter
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import plan_points
-from nest_core.studies.paired import PairedRate, paired_rate
 from nest_core.studies.parameters import (
     distinct,
     parameter_named,
@@ -24,6 +23,7 @@ from nest_core.studies.parameters import (
 )
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.uncertainty import PairedRate, paired_rate
 
 __all__ = ["Sweep", "changes", "sweep"]
 
@@ -50,7 +50,7 @@ class Sweep:
     Parameters
     ----------
     scenario : str
-        Title of the scenario that was turned (`nest_core.scenario.titles`).
+        Title of the scenario that was turned (`nest_core.scenario.document`).
     axes : tuple of Parameter
         One or two.
     points : tuple of StudyRow

@@ -15,29 +15,45 @@ once; of what the model errs by from run to run, less the more alike the plans a
 nothing for one plan on two networks; and of what repeated runs differ by on either side, as in
 `nest_core.studies.next_runs`. The spread between sources is no part of it, for one cluster measures
 both. That is the paired interval.
+
+Rates beside a reference on one cluster (`PairedRate`) follow: what both share cancels. A mix sums
+such ratios, whose errors share the parameters of kernels and
+network; what one model errs by from run to run says nothing of another's. The sum of lognormals is
+taken for one with its mean and its variance (Fenton and Wilkinson): of one model that is exact, and
+of several within a percentage point where each is known within some 10 %.
+
+Names of parameters are those of a spread: figures of an accelerator's kernels, and ``kind.which``
+of the network (`nest_core.hardware.network_spread`); `parameter_in_words` says what they are, and
+`how_measured` how one would come to know them.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import erf, exp, log, sqrt
 from zlib import crc32
 
 import numpy as np
 
-from nest_core.costs import Interval, Plan, Problem, Report, price
+from nest_core.costs import Interval, Plan, Problem, Report, Span, price
 from nest_core.costs.head_room import spread_where
 from nest_core.costs.network_draw import routing_of, under
-from nest_core.hardware import NetworkParameters, adjusted, known_of, load_spread
+from nest_core.hardware import WIDTH, NetworkParameters, adjusted, known_of, load_spread
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import ScenarioValues
 
 __all__ = [
     "REPEATED_SD",
     "Draw",
+    "PairedRate",
     "ParameterSpread",
     "Sureness",
     "alikeness",
+    "how_measured",
     "interval_of",
+    "paired_mix",
+    "paired_rate",
     "paired_sd",
+    "parameter_in_words",
     "slopes",
     "spread_of",
     "sureness_of",
@@ -317,3 +333,126 @@ def paired_sd(first: Sureness | None, second: Sureness | None) -> float:
         - 2 * shared * first_sd * second_sd
     )
     return float(np.sqrt(variance + 2 * REPEATED_SD**2))
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRate:
+    """A rate over the reference's, both on one cluster.
+
+    Parameters
+    ----------
+    ratio : float
+        As predicted: the median.
+    sd : float
+        Standard deviation of its logarithm; 0 for the reference itself.
+    """
+
+    ratio: float
+    sd: float
+
+    def around(self, rate: float) -> Span:
+        """Return between which rates one lies in four cases of five, if this is its median."""
+        width = exp(WIDTH * self.sd)
+        return rate / width, rate * width
+
+    @property
+    def span(self) -> Span:
+        """Between which differences it lies in four cases of five."""
+        low, high = self.around(self.ratio)
+        return low - 1, high - 1
+
+    def chance_above(self, ratio: float) -> float:
+        """Return the probability that it is more than so many times the reference."""
+        off = log(self.ratio / ratio)
+        return float(off > 0) if not self.sd else 0.5 * (1 + erf(off / self.sd / sqrt(2)))
+
+
+def paired_rate(ratio: float, this: Sureness | None, reference: Sureness | None) -> PairedRate:
+    """Return the ratio of two rates; of the reference to itself it is known."""
+    return PairedRate(ratio, 0.0 if this is reference else paired_sd(this, reference))
+
+
+def paired_mix(
+    ratios: Sequence[float],
+    weights: Sequence[float],
+    pairs: Sequence[tuple[Sureness | None, Sureness | None]],
+) -> PairedRate:
+    """Return the weighted sum of the ratios of several models' rates.
+
+    The sum of log-normals is taken as the log-normal of its mean and variance (Fenton 1960): a
+    probability is right to 0.02.
+
+    Parameters
+    ----------
+    ratios, weights : sequence of float
+        Of the models; weights sum to 1.
+    pairs : sequence of (Sureness, Sureness)
+        Of every model's plan, and of its reference's.
+    """
+    alone = [paired_rate(*entry) for entry in zip(ratios, *zip(*pairs, strict=True), strict=True)]
+    moves = [
+        {name: a.moves.get(name, 0.0) - b.moves.get(name, 0.0) for name in (*a.moves, *b.moves)}
+        if a and b
+        else {}
+        for a, b in pairs
+    ]
+    covariance = np.array(
+        [[sum(f.get(n, 0.0) * m for n, m in g.items()) for g in moves] for f in moves]
+    )
+    np.fill_diagonal(covariance, [rate.sd**2 for rate in alone])
+    means = np.array(weights) * ratios * np.exp(np.diag(covariance) / 2)
+    variance = float(np.log1p(means @ np.expm1(covariance) @ means / means.sum() ** 2))
+    return PairedRate(float(means.sum()) * exp(-variance / 2), sqrt(max(variance, 0.0)))
+
+
+_KERNELS = {
+    "gemm_efficiency": "what matrix products reach",
+    "memory_efficiency": "what memory-bound kernels reach",
+    "attention_efficiency": "what attention reaches",
+    "biased_attention_efficiency": "what attention with a bias reaches",
+    "host_s": "the time to launch a kernel",
+    "network": "what collectives reach of the line rate",
+}
+_NETWORK = {
+    "reach": "what collectives reach of the line rate",
+    "incast": "incast of all-to-alls",
+    "uplinks": "how evenly uplinks are used",
+    "reduction": "what switches that reduce reach",
+    "overlap": "overlap of traffic with computation",
+}
+_MEASURED = {
+    **dict.fromkeys(_KERNELS, "profile one accelerator (nest-studio profile)"),
+    "host_s": "trace an iteration on one node",
+    "network": "run nccl-tests between two nodes",
+    "reach": "run nccl-tests between two nodes",
+    "incast": "run an all-to-all between nodes",
+    "uplinks": "run an all-reduce across the spine, all nodes at once",
+    "reduction": "run nccl-tests with and without in-network reduction",
+    "overlap": "trace an iteration on several nodes",
+}
+
+
+def parameter_in_words(name: str, device: str = "") -> str:
+    """Return a parameter to be read; of kernels with their device.
+
+    Examples
+    --------
+    >>> parameter_in_words("gemm_efficiency", "H100"), parameter_in_words("overlap.dp")
+    ('what matrix products reach on H100', 'overlap of traffic with computation (dp)')
+    """
+    if device:
+        return f"{_KERNELS.get(name, name)} on {device}"
+    kind, _, which = name.partition(".")
+    words = _NETWORK.get(kind, kind)
+    return f"{words} ({which})" if which else words
+
+
+def how_measured(name: str) -> str:
+    """Return what to run to know a parameter.
+
+    Examples
+    --------
+    >>> how_measured("reach.roce")
+    'run nccl-tests between two nodes'
+    """
+    return _MEASURED[name.partition(".")[0]]

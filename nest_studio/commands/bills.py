@@ -169,7 +169,7 @@ def bill(
     from nest_core.studies.comparison import assumptions_of
     from nest_core.studies.decision import decide
     from nest_core.studies.designs import whole_bills
-    from nest_studio.commands.watching import watched
+    from nest_studio.commands.output import watched
 
     changes = settings(sets or ())
     if prices is not None:  # a file of the person's, wherever the scenario's file is

@@ -24,7 +24,7 @@ def lesson(
     """List the lessons with minutes and aims, or write one as HTML that runs without a network."""
     from nest_core.studies.solving import never
     from nest_core.teaching.course.folder import find_lesson, offered, work_page
-    from nest_studio.commands.watching import tell_share
+    from nest_studio.commands.output import tell_share
 
     if not lesson:
         folder = offered()

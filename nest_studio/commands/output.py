@@ -1,15 +1,37 @@
-"""What commands print: one JSON object, or text for people."""
+"""What commands print: one JSON object, or text for people; how far a search is, and its end.
+
+A search that is watched from a terminal says where it is, and an interrupt ends it early.
+"""
+
+from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Protocol
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO
 
 import typer
 
-from nest_core.documents import InputError, plain, printable
+from nest_core.documents import InputError, humanise_seconds, plain, printable
 
-__all__ = ["JsonFlag", "emit", "emit_parts", "show", "unprinted"]
+if TYPE_CHECKING:
+    from nest_core.planner import Progress
+
+__all__ = [
+    "JsonFlag",
+    "emit",
+    "emit_parts",
+    "interrupts",
+    "show",
+    "tell_share",
+    "unprinted",
+    "watched",
+]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
@@ -78,3 +100,54 @@ class Printable(Protocol):
 def show(result: Printable, as_json: bool) -> None:
     """Print a result of the API as `emit` prints fields."""
     emit(result.to_json() if as_json else {}, as_json, lambda _: str(result))
+
+
+EVERY_S = 0.5
+
+
+@contextmanager
+def interrupts(event: Event | None = None) -> Iterator[Event]:
+    """Return an event that the first Ctrl-C sets; a second one ends the program."""
+    stopped = event or threading.Event()
+
+    def interrupted(number: int, frame: Any) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def watched(
+    stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+) -> Iterator[tuple[Callable[[Progress], None], Callable[[], bool]]]:
+    """Return what `search` takes as ``progress`` and ``stop``.
+
+    Progress goes to standard error where that is a terminal. The first interrupt (Ctrl-C) ends
+    the search with the best plan so far; a second one the program.
+    """
+    out, last_print = stream or sys.stderr, [clock()]
+
+    def progress(now: Progress) -> None:
+        if out.isatty() and clock() - last_print[0] >= EVERY_S:
+            last_print[0] = clock()
+            best = humanise_seconds(now.best_s) if now.best_s < float("inf") else "none yet"
+            line = (
+                f"{now.solved:,} solved, {now.bounded:,} bounded, {now.infeasible:,} infeasible of "
+                f"{now.points:,}; best {best}, at least {humanise_seconds(now.lower_bound_s)}  "
+            )
+            print(f"\r{line}", end="", file=out, flush=True)
+
+    with interrupts() as stopped:
+        yield progress, stopped.is_set
+
+
+def tell_share(share: float, words: str) -> None:
+    """Print how far something is to standard error, where that is a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{100 * share:3.0f} % {words}  ", end="", file=sys.stderr, flush=True)

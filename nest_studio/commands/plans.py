@@ -43,9 +43,9 @@ def plan(
     from nest_core.planner import Neighbours, head_room_steps, shadow_prices, shared_frontier
     from nest_core.planner import audit as audit_search
     from nest_core.report.explain import busiest_text
-    from nest_core.studies.draw_search import checked_draws
-    from nest_studio.commands.watching import tell_share, watched
-    from nest_studio.jobs.pools import cores, processes
+    from nest_core.studies.recommended import checked_draws
+    from nest_studio.commands.output import tell_share, watched
+    from nest_studio.jobs.workers import cores, processes
     from nest_studio.server.system import peak_bytes
 
     checked_draws(draws, "--draws")

@@ -148,7 +148,7 @@ def _running(study: Study, workers: int | None, dask: str | None) -> Iterator[An
     """Yield stored answers, workers, who is told how far a study is, and whether to stop."""
     import multiprocessing
 
-    from nest_studio.commands.watching import interrupts
+    from nest_studio.commands.output import interrupts
     from nest_studio.session.store import Database, StoredAnswers, database_url
 
     shared: Any = multiprocessing.get_context("spawn").Event()
@@ -183,7 +183,7 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
 def opened_pool(stop: Any, workers: int | None, dask: str | None) -> WorkerPool:
     """Return the workers that the options name."""
     from nest_core.studies.engine import WorkerPool
-    from nest_studio.jobs.pools import cluster, cluster_size, cores, processes
+    from nest_studio.jobs.workers import cluster, cluster_size, cores, processes
 
     if dask is not None:
         return WorkerPool(partial(cluster, dask), cluster_size(dask))

@@ -28,8 +28,7 @@ from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words, pinned
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.history import History
 from nest_studio.session.open_plan import OPENS, over_preset
-from nest_studio.session.states import address, session_value, write_address
-from nest_studio.session.stored import keep, recall
+from nest_studio.session.stored import address, keep, recall, session_value, write_address
 
 __all__ = [
     "AS_ON_PLAN",

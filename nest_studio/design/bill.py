@@ -17,7 +17,7 @@ from nest_core.report.figures.measured import acceptance_rows, acceptance_script
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, file_stem
 from nest_studio.components.show import download, facts, show_picture, told
-from nest_studio.design.state import design_page
+from nest_studio.design.canvas import design_page
 from nest_studio.form.fields import (
     Edits,
     OneOf,
@@ -28,8 +28,13 @@ from nest_studio.form.fields import (
     widget,
     widget_value,
 )
-from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_bill
-from nest_studio.jobs.tasks.orders import acceptance, cable_file, cable_summary
+from nest_studio.jobs.tasks.fabrics import (
+    FabricAnswer,
+    acceptance,
+    cable_file,
+    cable_summary,
+    fabric_bill,
+)
 from nest_studio.jobs.waiting import panel, submitted
 
 __all__ = [

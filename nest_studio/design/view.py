@@ -1,7 +1,11 @@
-"""The parts of the fabric page: its form, and the answer from the top down."""
+"""The parts of the fabric page: its form, and the answer from the top down.
+
+A fabric is brought as a file, kept in the library, and taken along in another format here.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, replace
 
 import streamlit as st
 
@@ -14,45 +18,263 @@ from nest_core.calibration.collectives.sweep import (
 )
 from nest_core.documents import InputError, as_markdown, load_toml, named_file
 from nest_core.hardware.collectives.library import KIND, load_library
+from nest_core.interop.formats import FORMATS, Assumed, FabricText, ImportedFabric
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.planner.baselines.cost_matrices import CostMatrices
 from nest_core.report.explain.summary import Headline
 from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
 from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.picture.matrix import pointed_picture
-from nest_core.scenario import Scenario
+from nest_core.scenario import Scenario, file_stem
 from nest_studio.components.browser.elements import show_fabric, shown_width
-from nest_studio.components.show import AnswerArea, facts, headline_row, show_picture
-from nest_studio.design.state import design_page
+from nest_studio.components.show import AnswerArea, facts, headline_row, show_picture, told
+from nest_studio.design.canvas import design_page, new_drawing, own_from
 from nest_studio.form.fabric import (
     fabric_group,
     fabric_scenario,
     is_own,
+    reset_fabric,
 )
-from nest_studio.form.fields import ADDRESS, DrawnForm, OneOf, widget_value
-from nest_studio.form.proposals import NODE, other_accelerator
-from nest_studio.form.scenario import changes_in_words
+from nest_studio.form.fields import ADDRESS, DrawnForm, OneOf, Text, upload, widget, widget_value
+from nest_studio.form.scenario import NODE, changes_in_words, other_accelerator
 from nest_studio.jobs.tasks.fabrics import (
     CollectiveRequest,
     FabricAnswer,
     fabric_drawn,
+    fabric_export,
+    fabric_import,
     fabric_sweep,
 )
 from nest_studio.jobs.tasks.plans import level_matrices
-from nest_studio.jobs.waiting import given_up, panel, submitted
+from nest_studio.jobs.waiting import WorkerCrash, forget, given_up, panel, submitted
 from nest_studio.plan.state import planned_scenario
-from nest_studio.session.own_fabric import OWN
+from nest_studio.session.own_fabric import (
+    OWN,
+    forget_places,
+    is_drawing,
+    kept_names,
+    open_from_library,
+    opened_name,
+    own_document,
+    own_fabric,
+    remember,
+)
+from nest_studio.session.store.documents import LONGEST
+from nest_studio.session.stored import fabrics
 
 __all__ = [
     "DEFAULT_FABRIC",
+    "bring_controls",
     "explorer",
     "fabric_form",
     "fabric_picture",
     "heading",
     "levels",
+    "library_controls",
     "no_heading",
     "pin_output",
+    "take_along",
+    "what_was_read",
 ]
+
+UPLOAD = "fabric file"
+ASSUMED = {
+    "devices_per_node": ("Node size, devices", 1, 1024),
+    "intra_bandwidth_GBps": ("Inside nodes, GB/s per device; empty: the accelerator's", 0.001, 1e6),
+    "link_bandwidth_GBps": ("Links without a rate, GB/s", 0.001, 1e6),
+    "hop_latency_us": ("Latency per link, µs", 0.0, 1e6),
+}
+
+
+def bring_controls() -> None:
+    """Import a file or begin an empty drawing; below the form's fabric."""
+    with st.container(horizontal=True, gap="small"):
+        with st.popover("Import a file", width="stretch"):
+            _import()
+        st.button(
+            "New drawing",
+            on_click=new_drawing,
+            width="stretch",
+            help="An empty canvas on this page; it becomes your fabric on every page.",
+        )
+    failed = design_page().problems.get("import")
+    if failed:
+        st.error(as_markdown(failed))
+
+
+def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
+    """Draw what was assumed or left out in reading a fabric, and what its prices miss."""
+    about = own_fabric().notes
+    if own and about:
+        facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
+    for caveat in answer.caveats:
+        facts(caveat, kind="nest-quiet")
+
+
+def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
+    """Draw downloads in every format, with what each cannot hold."""
+    with st.popover("Export"):
+        format_ = st.selectbox(
+            "Format",
+            [name for name, entry in FORMATS.items() if entry.writes],
+            key="export.format",
+            format_func=lambda name: FORMATS[name].label,
+            help="What the chosen format cannot hold stands below.",
+        )
+        # With the places of its elements, unless it is not what is being drawn now.
+        document = own_document() if is_own(scenario) else None
+        if document is not None and forget_places(document) == scenario.document["fabric"]:
+            scenario = replace(scenario, document={"fabric": document})
+        exported: FabricText | None = None
+        with told(st.info):
+            exported = panel(
+                submitted(fabric_export, scenario, format_, place="export", urgent=False),
+                "Writing it and reading it again to compare",
+                key="export",
+            )
+        if exported is None:
+            return
+        lost = [_sentence(loss) for loss in exported.lost]
+        facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
+        st.download_button(
+            "↓ Download",
+            lambda: exported.text,
+            f"{file_stem(answer.title)}{FORMATS[format_].suffixes[0]}",
+            on_click="ignore",
+        )
+
+
+def _import() -> None:
+    facts(f"Read: {', '.join(entry.label for entry in FORMATS.values())}.", kind="nest-quiet")
+    for name, (label, least, most) in ASSUMED.items():
+        standard = getattr(Assumed(), name)
+        st.number_input(
+            label,
+            least if standard is None else type(standard)(least),
+            most if standard is None else type(standard)(most),
+            standard,
+            key=f"assumed.{name}",
+            on_change=_read_again,
+            help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
+        )
+    st.file_uploader(
+        "Fabric file",
+        key=UPLOAD,
+        on_change=_read,
+        help="At most 5 MB. The file stays on this machine.",
+    )
+
+
+def _read() -> None:
+    """Read the uploaded file anew; what is there stays if it cannot be read."""
+    design_page().problems.pop("import", None)
+    file = upload(st.session_state.get(UPLOAD))
+    if file is None:
+        return
+    standard = asdict(Assumed())
+    figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
+    job = submitted(fabric_import, file.getvalue(), file.name, Assumed(**figures), place="import")
+    try:
+        imported: ImportedFabric = job.result()
+    except InputError as error:
+        design_page().problems["import"] = str(error)
+        return
+    except WorkerCrash as error:
+        design_page().problems["import"] = f"{file.name} was not read: {error}."
+        return
+    finally:
+        forget(job)  # the document is the session's now
+    own_from(imported.document, (f"{FORMATS[imported.format].label}, {file.name}", *imported.notes))
+    design_page().imported_revision = own_fabric().revision
+
+
+def _read_again() -> None:
+    """Read the file with other assumptions, unless what it gave was edited since."""
+    if design_page().imported_revision in (None, own_fabric().revision):
+        _read()
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+_SAVE, _PICK, _RENAME = "library.save", "library.pick", "library.rename"
+
+
+def library_controls(scenario: Scenario) -> None:
+    """Draw a box with the library; what was refused stands below it."""
+    design_page().library_scenario = scenario
+    with st.popover("Library", width="stretch"):
+        facts("Fabrics kept by name, to be chosen on Plan and Compare too.", kind="nest-quiet")
+        widget(
+            _SAVE,
+            Text(),
+            opened_name(),
+            label=f"Name, 1 to {LONGEST} characters",
+            bind=None,
+            max_chars=LONGEST,
+            help="The one that is open is saved over under its own name; no other is.",
+        )
+        st.button("Save the shown fabric", on_click=_save, width="stretch", key="library.saving")
+        names = kept_names()
+        if names:
+            widget(
+                _PICK,
+                OneOf(names),
+                names[0],
+                label="Kept",
+                bind=None,
+                help="Opened, it becomes your own fabric.",
+            )
+            with st.container(horizontal=True, gap="small"):
+                st.button("Open", on_click=_open, key="library.open")
+                st.button("Delete", on_click=_delete, key="library.delete")
+            widget(_RENAME, Text(), "", label="New name", bind=None, max_chars=LONGEST)
+            st.button("Rename", on_click=_rename, key="library.renaming")
+        else:
+            facts("Nothing is kept yet.", kind="nest-quiet")
+    if problem := design_page().problems.get("library"):
+        st.error(as_markdown(problem))
+
+
+def _save() -> None:
+    name = widget_value(_SAVE, Text()) or ""
+    scenario = design_page().library_scenario
+    if scenario is None:
+        return
+    document = own_document() if is_own(scenario) else None
+    if document is None or not is_drawing(document):
+        document = scenario.fabric_table
+    with design_page().noting("library"):
+        remember(fabrics().save(name, document, replace=name.strip() == opened_name()))
+
+
+def _open() -> None:
+    name = widget_value(_PICK, OneOf(kept_names()))
+    if name is not None:
+        design_page().problems.pop("library", None)
+        open_from_library(name)
+        reset_fabric()
+        st.session_state[_SAVE] = name
+
+
+def _rename() -> None:
+    old, new = widget_value(_PICK, OneOf(kept_names())), widget_value(_RENAME, Text()) or ""
+    if old is None:
+        return
+    with design_page().noting("library"):
+        name = fabrics().rename(old, new)
+        if opened_name() == old:
+            remember(name)
+        st.session_state[_PICK] = name
+
+
+def _delete() -> None:
+    name = widget_value(_PICK, OneOf(kept_names()))
+    if name is not None:
+        with design_page().noting("library"):
+            fabrics().delete(name)
+
 
 IDEAL_LINKS = "ideal links"
 DEFAULT_FABRIC = "h100-spine-leaf-1024"

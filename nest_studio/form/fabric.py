@@ -31,12 +31,14 @@ from nest_studio.form.fields import (
     label_of,
     widget_value,
 )
-from nest_studio.session.library import kept_names, open_from_library, open_kept
 from nest_studio.session.own_fabric import (
     OWN,
     forget_places,
     is_drawing,
     is_named,
+    kept_names,
+    open_from_library,
+    open_kept,
     own_document,
     say_in_address,
 )

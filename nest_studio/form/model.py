@@ -25,7 +25,7 @@ from nest_core.workload import (
 )
 from nest_core.workload.hugging_face import read_config
 from nest_studio.form.fields import parameter_field, upload
-from nest_studio.session.states import address, session_value, write_address
+from nest_studio.session.stored import address, session_value, write_address
 
 __all__ = [
     "OWN_MODEL",

@@ -2,6 +2,9 @@
 
 A form starts from a scenario preset and collects what differs from it, so that the page, the
 address, ``--set`` and the downloaded file are the same thing.
+
+What it asks for and cannot be is said in its labels, with buttons that mend it; what a fabric goes
+with and the form does not have (another accelerator, a larger batch) is proposed.
 """
 
 import re
@@ -11,10 +14,11 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.calibration.acceptance.expected import accelerator_in
 from nest_core.documents import InputError, as_markdown, format_ratio, preset_names, to_gib
-from nest_core.documents.schema import StackFile, checked, parameter
+from nest_core.documents.schema import StackFile, checked, fabric_key, in_labels, parameter
 from nest_core.fabric import Fabric
-from nest_core.fabric.remedies import COUNTED
+from nest_core.fabric.remedies import COUNTED, fabric_settings, remedies
 from nest_core.hardware import Stack, default_stack, load_accelerator, load_stack, stack_of_table
 from nest_core.report.explain import accelerator_in_words, model_in_words, stack_in_words
 from nest_core.scenario import Scenario, scenario_document
@@ -37,6 +41,7 @@ from nest_studio.form.fields import (
     Widget,
     field_of,
     fold,
+    hold,
     widget,
     widget_value,
 )
@@ -48,7 +53,6 @@ from nest_studio.form.model import (
     say_own_model,
 )
 from nest_studio.form.pinning import ANY, PINS, Pin
-from nest_studio.form.proposals import other_accelerator, scaled_batch
 from nest_studio.session.history import history_buttons, remember_step
 from nest_studio.session.own_fabric import OWN
 from nest_studio.session.own_stack import (
@@ -64,14 +68,86 @@ __all__ = [
     "DEFAULT_SCENARIO",
     "FORM",
     "MEMORY",
+    "NODE",
     "changes_in_words",
     "fit_device",
     "fit_sequence",
+    "other_accelerator",
     "pinned_title",
+    "say_refusal",
+    "scaled_batch",
     "scenario_form",
     "scenario_heading",
     "start_over",
 ]
+
+NODE = "fabric.clos.devices_per_node"
+FEWER = 4
+"""Times fewer tokens on a device than the preset's are worth a word."""
+
+
+def other_accelerator(form: DrawnForm, fabric: Fabric, accelerator: str, place: Any) -> str:
+    """Say where nodes are larger than an accelerator is sold in, and return one that is.
+
+    Parameters
+    ----------
+    form : DrawnForm
+        Below whose node size the sentence stands too.
+    fabric : Fabric
+    accelerator : str
+        A preset.
+    place : container
+
+    Returns
+    -------
+    str
+        The one that the fabric's name tells, if its scale-up domain holds such nodes, else the
+        preset with the smallest that does; empty where there is none, or none is needed.
+    """
+    device, size = load_accelerator(accelerator), getattr(fabric, "devices_per_node", 0)
+    most = device.scale_up_devices
+    if not 0 < most < size:
+        return ""
+    words = f"Nodes of {size} devices: {device.name} is sold with at most {most} in one domain."
+    for box in dict.fromkeys((place, form.boxes.get(NODE, place))):
+        box.caption(f":orange[{as_markdown(words)}]")
+    domains = (
+        (load_accelerator(name).scale_up_devices, name) for name in preset_names("accelerators")
+    )
+    return min(
+        (domain for domain in domains if domain[0] >= size),
+        key=lambda domain: (domain[1] != accelerator_in(fabric.name), domain),
+        default=(0, ""),
+    )[1]
+
+
+def scaled_batch(
+    batch: int, sequence: int, devices: int, usual: tuple[int, int], place: Any
+) -> int:
+    """Say what a device has of a batch that did not grow with the fabric, and return one that did.
+
+    Parameters
+    ----------
+    batch, sequence, devices : int
+        Sequences, their tokens, and the devices that share them.
+    usual : (int, int)
+        Batch and devices of the preset.
+    place : container
+
+    Returns
+    -------
+    int
+        0 where a device has as much as in the preset, but for less than `FEWER` times.
+    """
+    fitting = round(usual[0] * devices / usual[1])
+    if batch * FEWER > fitting:
+        return 0
+    place.caption(
+        f":orange[{batch * sequence / devices:,.0f} tokens a device, {batch / devices:.2g} "
+        f"sequences: {devices / usual[1]:.3g} times the preset's devices, batch {batch:,}.]"
+    )
+    return fitting
+
 
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 PRESET_BEFORE = "model preset before"
@@ -392,3 +468,20 @@ def fit_sequence() -> None:
 
 def _value(key: str) -> Any:
     return widget_value(key, FORM[key])
+
+
+def say_refusal(form: DrawnForm, scenario: Scenario, error: InputError, place: Any) -> None:
+    """Say why a form asks for what cannot be, at a place and below the field that it is about.
+
+    Below the sentence stands a button for each value of a fabric's setting that alone mends it.
+    """
+    settings = fabric_settings(table := scenario.fabric_table)
+    words = as_markdown(in_labels(str(error), settings))
+    place.error(words)
+    if box := form.boxes.get(fabric_key(error.field)):
+        box.caption(f":red[{words}]")
+    with place.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        for key, value in remedies(table, error).items():
+            of, (choice, *_) = settings[key], form.fields[key].shown(value) or (value,)
+            text = f"Set {of.label} to {of.words(choice)} {of.unit}".removesuffix("number").strip()
+            st.button(as_markdown(text), key=f"remedy-{key}", on_click=hold, args=(key, choice))

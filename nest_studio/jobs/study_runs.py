@@ -19,8 +19,7 @@ from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import RowCache
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.study import Study
-from nest_studio.jobs.job_queue import JobQueue
-from nest_studio.jobs.queued import WorkerJob
+from nest_studio.jobs.job_queue import JobQueue, WorkerJob
 
 __all__ = ["QueueExecutor", "StudyRun", "begin", "running", "swept"]
 

@@ -26,8 +26,7 @@ import streamlit as st
 from nest_core.costs.price import Report
 from nest_core.documents import as_markdown, edition, plain
 from nest_core.scenario import Scenario
-from nest_studio.jobs.job_queue import JobQueue
-from nest_studio.jobs.queued import CANCELLED, WorkerJob
+from nest_studio.jobs.job_queue import CANCELLED, JobQueue, WorkerJob
 from nest_studio.jobs.workers import Stopped, WorkerCrash, limits_of
 from nest_studio.server.frames import OPEN_SOCKETS, SOCKET_HEADER
 

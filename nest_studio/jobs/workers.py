@@ -3,6 +3,8 @@
 A worker imports `nest_core` and this module, no Streamlit. It ends with its server, whatever ended
 that; it ends when a function does not hear that it should stop, takes more time than a function may
 or more memory. Every way in which it can fail to bring a result is an exception of the job's.
+
+Studies compute in pools: of processes of this machine, or of the workers of a Dask cluster.
 """
 
 import contextlib
@@ -11,14 +13,17 @@ import math
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from nest_core.documents.errors import require
+from nest_core.documents.errors import InputError, require
 from nest_studio.server import system
 
 __all__ = [
@@ -28,8 +33,12 @@ __all__ = [
     "Worker",
     "WorkerCrash",
     "WorkerDied",
+    "cluster",
+    "cluster_size",
+    "cores",
     "end_with_server",
     "limits_of",
+    "processes",
 ]
 
 POLL_S = 0.1
@@ -311,3 +320,75 @@ def end_with_server() -> None:
     if server is not None:
         server.join()
         os._exit(1)
+
+
+CONNECT_S = 10
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processes(count: int, stop: Any = None) -> ProcessPoolExecutor:
+    """Return a pool of processes, which end with this one, however that ends.
+
+    An interrupt is heard by this process alone; ``stop`` is an event that tells them to end early.
+    """
+    return ProcessPoolExecutor(
+        count, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(stop,)
+    )
+
+
+def _begin(stop: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_server, daemon=True).start()
+    if stop is not None:
+        from nest_core.studies.engine import heed  # bills, which a plan does without
+
+        heed(stop.is_set)
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """Return the workers of a Dask scheduler as an executor.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, or no scheduler answers there.
+    """
+    with _client(address) as client:
+        yield client.get_executor()
+
+
+def cluster_size(address: str) -> int:
+    """Threads of all its workers; errors as for `cluster`."""
+    with _client(address) as client:
+        threads = int(sum(client.nthreads().values()))
+    require(
+        threads,
+        "--dask",
+        "must name a scheduler that has workers",
+        address,
+        "start dask worker there",
+    )
+    return threads
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "--dask", "needs Dask", address, "install nest-studio[dask], or leave it out"
+        ) from error
+    try:
+        return Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "--dask",
+            "must name a scheduler that answers, as tcp://HOST:PORT",
+            address,
+            "start dask scheduler, or correct the address",
+        ) from error

@@ -24,7 +24,7 @@ from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import ADDRESS, OneOf, hold, one_of, settle, widget_value
 from nest_studio.jobs.waiting import Stopped, WorkerCrash, panel, submitted
 from nest_studio.notebook.pins import pin_button
-from nest_studio.session.states import write_address
+from nest_studio.session.stored import write_address
 
 __all__ = [
     "KEYS",

@@ -26,9 +26,8 @@ from nest_studio.explore.view import reopen, reopens
 from nest_studio.form.fields import upload
 from nest_studio.notebook.pins import last_used, remember
 from nest_studio.session.open_plan import open_plan, unsaid
-from nest_studio.session.states import write_address
 from nest_studio.session.store import NotebookEntry, SavedNotebook
-from nest_studio.session.stored import notebooks
+from nest_studio.session.stored import notebooks, write_address
 
 __all__ = [
     "draw_cells",

@@ -18,7 +18,7 @@ from nest_studio.form.scenario import DEFAULT_SCENARIO
 from nest_studio.jobs.tasks.plans import Levelwise, levelwise_program
 from nest_studio.jobs.tasks.requests import best_plan, priced_baselines
 from nest_studio.jobs.waiting import WorkerJob, submitted, wait_a_moment
-from nest_studio.session.states import session_value
+from nest_studio.session.stored import session_value
 
 __all__ = [
     "OtherPlans",

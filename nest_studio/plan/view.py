@@ -31,7 +31,7 @@ from nest_core.report.figures.cards import (
 )
 from nest_core.report.notebook import output_of
 from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.scenario.titles import page_title
+from nest_core.scenario.document import page_title
 from nest_studio.components.browser.elements import show_fabric, shown_width
 from nest_studio.components.show import facts
 from nest_studio.form.fields import hold, one_of

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
-from nest_studio.session.states import session_value
+from nest_studio.session.stored import session_value
 
 __all__ = [
     "STEPS",

@@ -8,6 +8,9 @@ The address carries a key under which the store keeps the document as it is
 (`nest_studio.session.store`), so that a reload brings it back, and a link that was sent shows what
 was sent. While another fabric is shown the key stands aside there: an address names the fabric on
 the screen and no other, on the way back through a browser's history too.
+
+Opening a fabric of the library, which the store keeps by name, makes it the person's own, with its
+history to undo; it is changed in the library only when it is saved there again.
 """
 
 import itertools
@@ -17,9 +20,9 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.documents import InputError, as_markdown
 from nest_studio.session.history import History
-from nest_studio.session.states import address, session_value, write_address
-from nest_studio.session.stored import keep, recall
+from nest_studio.session.stored import address, fabrics, keep, recall, session_value, write_address
 
 __all__ = [
     "OWN",
@@ -29,9 +32,14 @@ __all__ = [
     "forget_places",
     "is_drawing",
     "is_named",
+    "kept_names",
+    "open_from_library",
+    "open_kept",
+    "opened_name",
     "own_document",
     "own_fabric",
     "redo",
+    "remember",
     "say_in_address",
     "start",
     "undo",
@@ -189,3 +197,41 @@ def _within_bounds(past: tuple[Step, ...]) -> tuple[Step, ...]:
         for document, _ in reversed(past)
     )
     return past[-max(sum(total <= ROWS for total in rows), 1) :]
+
+
+_OPENED = "library opened"
+
+
+def kept_names() -> tuple[str, ...]:
+    """Names in the library; none where the store cannot be read, which its controls say."""
+    try:
+        return fabrics().names()
+    except InputError:
+        return ()
+
+
+def open_kept(name: str) -> dict[str, Any] | None:
+    """The document of a name; None where there is none, and said where it cannot be read."""
+    try:
+        return fabrics().open(name)
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return None
+
+
+def open_from_library(name: str) -> None:
+    """Make a fabric of the library the person's own and choose it; before widgets are drawn."""
+    document = open_kept(name)
+    if document is not None:
+        start(document, (f"From the library: {name}",))
+        remember(name)
+
+
+def opened_name() -> str:
+    """What was opened or saved last; empty if nothing was."""
+    return str(st.session_state.get(_OPENED, ""))
+
+
+def remember(name: str) -> None:
+    """What is open from now on."""
+    st.session_state[_OPENED] = name

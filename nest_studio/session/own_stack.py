@@ -9,8 +9,7 @@ from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.stacks import stack_of_table
 from nest_studio.form.fields import OneOf, widget
-from nest_studio.session.states import write_address
-from nest_studio.session.stored import kept_measurements
+from nest_studio.session.stored import kept_measurements, write_address
 
 __all__ = ["KEPT_AS", "OWN_STACK", "own_stack", "own_stack_control", "stack_name"]
 

@@ -11,10 +11,10 @@ import pytest
 from clos_specs import clos
 
 from nest_core.bill.bill import bill
-from nest_core.bill.cabling import choose
 from nest_core.bill.counts import clos_parts, dragonfly_parts
 from nest_core.bill.counts_drawn import graph_parts
 from nest_core.bill.inventory import Hall, LinkCount, node_hall
+from nest_core.bill.lines import choose
 from nest_core.bill.ownership import owned
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.fabric import Clos, Dragonfly, Element, GraphFabric, Link

@@ -35,7 +35,7 @@ from nest_core.report.explain.headlines import fabric_headlines
 from nest_core.report.figures.levels import level_figure
 from nest_core.report.picture import picture, to_svg
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.scenario.titles import fabric_title, scenario_title
+from nest_core.scenario.document import fabric_title, scenario_title
 
 ROWS, COLUMNS, DEVICES = 2, 3, 4
 DOCUMENT: Document = {

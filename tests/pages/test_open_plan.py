@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.documents.presets import preset_names
 from nest_core.report.notebook import new_notebook, pin_cells
 from nest_core.scenario import Scenario, fabric_document, scenario_document
-from nest_core.scenario.titles import fabric_title
+from nest_core.scenario.document import fabric_title
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.compare.state import CompareEntry
 from nest_studio.explore.view import axes_of

@@ -18,7 +18,7 @@ from nest_core.interop.formats import write_fabric
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
-from nest_core.scenario.titles import fabric_title
+from nest_core.scenario.document import fabric_title
 from nest_studio.cli import run
 from nest_studio.session import own_fabric
 from nest_studio.session.own_fabric import OWN

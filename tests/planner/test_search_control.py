@@ -14,7 +14,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.units import humanise_seconds
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
-from nest_studio.commands.watching import watched
+from nest_studio.commands.output import watched
 
 NAME = "llama3-70b-1024-h100-4to1"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.studies.whole_cost import (
+from nest_core.studies.whole_bill import (
     DesignCost,
     crossing_of_hours,
     crossing_of_price,

@@ -16,10 +16,10 @@ from nest_core.scenario import load_fabric, load_scenario
 from nest_core.studies.break_evens import between, of_design
 from nest_core.studies.solving import solve
 from nest_core.studies.uncertainty import interval_of, paired_sd, sureness_of
-from nest_core.studies.whole_bill import WholeBill
-from nest_core.studies.whole_cost import (
+from nest_core.studies.whole_bill import (
     BreakEvenPoint,
     DesignCost,
+    WholeBill,
     crossing_of_hours,
     crossing_of_price,
     crossing_of_years,

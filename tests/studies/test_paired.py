@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 
 import nest_core as nest
 from nest_core.costs import Plan, Point
-from nest_core.studies.paired import PairedRate, paired_mix, paired_rate
-from nest_core.studies.uncertainty import ParameterSpread, Sureness
+from nest_core.studies.uncertainty import (
+    PairedRate,
+    ParameterSpread,
+    Sureness,
+    paired_mix,
+    paired_rate,
+)
 from nest_studio.cli import run
 
 DRAWS = 60_000

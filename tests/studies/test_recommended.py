@@ -14,10 +14,15 @@ from nest_core.costs.parse import read_plan
 from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
-from nest_core.studies import draw_search
 from nest_core.studies import recommended as studied
-from nest_core.studies.draw_search import DrawResult, local_price, search_draws
-from nest_core.studies.recommended import difference, recommend, recommended
+from nest_core.studies.recommended import (
+    DrawResult,
+    difference,
+    local_price,
+    recommend,
+    recommended,
+    search_draws,
+)
 from nest_core.studies.uncertainty import ParameterSpread, alikeness, spread_of
 
 JOB = "llama2-7b-64-h100"
@@ -55,7 +60,7 @@ def sharp(monkeypatch):
         return replace(found, covariance=0 * found.covariance, network=network, run_sd=0.0)
 
     monkeypatch.setattr(studied, "spread_of", certain)
-    monkeypatch.setattr(draw_search, "spread_of", certain)
+    monkeypatch.setattr(studied, "spread_of", certain)
 
 
 def test_a_draw_of_nothing_is_the_scenario_itself(asked):
@@ -122,7 +127,7 @@ def test_nothing_that_was_priced_is_expected_to_take_less(asked, searched, base)
 def test_workers_change_nothing(asked, searched, base, monkeypatch):
     """Whoever searches a draw: the seed alone says what is found."""
     scenario, problem, known = asked
-    monkeypatch.setattr(draw_search, "_AT_ONCE", 4)
+    monkeypatch.setattr(studied, "_AT_ONCE", 4)
     with ThreadPoolExecutor(1) as pool:
         found = recommend(scenario, problem, known, DRAWS, pool=pool)
     assert found.to_json() == base.to_json()

@@ -11,7 +11,7 @@ import pytest
 from nest_core.api.answer import answer, with_draws
 from nest_core.documents.text import plain
 from nest_core.scenario import load_scenario
-from nest_studio.jobs.pools import cores, processes
+from nest_studio.jobs.workers import cores, processes
 
 CLOCKED = ("solve_seconds", "search_seconds")
 SMALL = ["search.pp=1", "search.tp=[1,2]", "baselines.names=[]"]

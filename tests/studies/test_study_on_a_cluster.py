@@ -11,7 +11,7 @@ from nest_core.studies import engine
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
-from nest_studio.jobs.pools import cluster, cluster_size, processes
+from nest_studio.jobs.workers import cluster, cluster_size, processes
 from nest_studio.session.store import Database, StoredAnswers
 
 
@@ -39,6 +39,6 @@ def test_engines_differ_in_nothing(tmp_path):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "tcp://"])
 def test_a_dead_scheduler_is_said(address, monkeypatch):
-    monkeypatch.setattr("nest_studio.jobs.pools.PATIENCE_S", 0.5)
+    monkeypatch.setattr("nest_studio.jobs.workers.PATIENCE_S", 0.5)
     with pytest.raises(InputError, match="--dask must name a scheduler that answers"):
         cluster_size(address)

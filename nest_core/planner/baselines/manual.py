@@ -41,9 +41,8 @@ from dataclasses import asdict
 from nest_core.costs import Plan, Point, Problem, degrees_in_words
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.planner import SearchSpace
-from nest_core.planner.baselines.baseline import Found
-from nest_core.planner.baselines.blind import row_length
-from nest_core.planner.baselines.choices import (
+from nest_core.planner.baselines.baseline import (
+    Found,
     canonical,
     default_order,
     even_choices,
@@ -51,6 +50,7 @@ from nest_core.planner.baselines.choices import (
     natural,
     valid,
 )
+from nest_core.planner.baselines.blind import row_length
 from nest_core.planner.baselines.prices import PlanPrices
 from nest_core.planner.layouts import even_patterns
 from nest_core.workload import Model

@@ -46,9 +46,9 @@ from nest_core.report.figures.sweep_parts import (
     rate_unit,
     shortfall,
 )
-from nest_core.studies.paired import paired_rate
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, changes
+from nest_core.studies.uncertainty import paired_rate
 
 __all__ = ["pareto_set", "pictures"]
 

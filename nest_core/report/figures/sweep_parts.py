@@ -37,9 +37,9 @@ from nest_core.report.figures.style import (
     note,
     plot,
 )
-from nest_core.studies.paired import PairedRate
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, changes
+from nest_core.studies.uncertainty import PairedRate
 
 __all__ = [
     "against",

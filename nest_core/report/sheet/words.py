@@ -32,7 +32,7 @@ from nest_core.documents import (
 )
 from nest_core.network import collapse
 from nest_core.report.explain.validity import validity_of
-from nest_core.scenario.titles import accelerator_title
+from nest_core.scenario.document import accelerator_title
 from nest_core.studies.decision import FAR, Decision, refusal, unpriced
 from nest_core.studies.equal_budget import Budget, spent
 from nest_core.studies.whole_bill import WholeBill

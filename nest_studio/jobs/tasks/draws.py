@@ -5,8 +5,7 @@ from itertools import chain
 
 from nest_core.costs.price import Report
 from nest_core.scenario import Scenario
-from nest_core.studies.draw_search import DrawResult, search_draws
-from nest_core.studies.recommended import Recommended, recommended
+from nest_core.studies.recommended import DrawResult, Recommended, recommended, search_draws
 from nest_studio.jobs.tasks.requests import Stop, Tell, announced, problem_of
 
 __all__ = ["recommended_plan", "searched_draws"]

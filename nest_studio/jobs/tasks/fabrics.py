@@ -1,7 +1,7 @@
 """What worker processes do for the Design page: a scenario's fabric in, what it shows out.
 
 The scenario may hold a fabric alone. Tasks are as those of `nest_studio.jobs.tasks.requests`. What
-comes back is small: neither the fabric nor what it
+comes back is small, rows of orders and of acceptance tests too: neither the fabric nor what it
 collapses to, which of a drawing may take a gigabyte.
 """
 
@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nest_core.bill.bill import Bill, bill
+from nest_core.bill.cables import Format, cable_schedule, csv_lines
 from nest_core.bill.prices import DEFAULT, load_prices
+from nest_core.calibration.acceptance.expected import expected_of, library_of
+from nest_core.calibration.acceptance.verdict import Verdict, judge, read_runs
 from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, CollectiveSweep, sweep
 from nest_core.costs.software import Software
 from nest_core.fabric import MAX_EXPLICIT_DEVICES, Fabric
@@ -38,8 +41,12 @@ from nest_core.scenario import Scenario, fabric_title
 from nest_studio.jobs.tasks.requests import Stop, Tell, announced
 
 __all__ = [
+    "CableSummary",
     "CollectiveRequest",
     "FabricAnswer",
+    "acceptance",
+    "cable_file",
+    "cable_summary",
     "fabric_answer",
     "fabric_bill",
     "fabric_drawn",
@@ -231,3 +238,31 @@ def _ways(fabric: Fabric, network: Network) -> list[list[str]] | None:
     size = level_blocks(network, MAP_BLOCKS).size
     graph = fabric.explicit()
     return ways(shortest_paths(graph, range(0, fabric.devices, size)), element_names(graph, fabric))
+
+
+CableSummary = tuple[int, tuple[tuple[str, int], ...], tuple[str, ...]]
+"""Cables in all and by tier, and what to know of them."""
+
+
+@announced("listing its cables")
+def cable_summary(scenario: Scenario, settings: tuple[str, ...]) -> CableSummary:
+    """Return how many cables a fabric has."""
+    schedule = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
+    return schedule.count, schedule.tiers, schedule.notes
+
+
+@announced("listing its cables")
+def cable_file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
+    """Return all of them as CSV."""
+    return "".join(
+        csv_lines(cable_schedule(scenario.fabric, load_prices(DEFAULT, settings)).cables, style)
+    )
+
+
+@announced("pricing its acceptance tests")
+def acceptance(scenario: Scenario, accelerator: str, logs: tuple[tuple[str, str], ...]) -> Verdict:
+    """Commands of nccl-tests for a fabric, and what the logs of some say."""
+    fabric = scenario.fabric
+    return judge(
+        expected_of(fabric, collapse(fabric), library_of(fabric, accelerator)), read_runs(logs)
+    )

@@ -9,8 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.api.calibrate import given_by
-from nest_core.api.measured_words import errors_in_words, next_table, parameter_table, run_table
-from nest_core.api.measurements import MeasuredEntry, Measurements, fitted, read_entries
+from nest_core.api.measurements import (
+    MeasuredEntry,
+    Measurements,
+    errors_in_words,
+    fitted,
+    next_table,
+    parameter_table,
+    read_entries,
+    run_table,
+)
 from nest_core.api.next_runs import next_runs
 from nest_core.calibration.logs import RunFacts
 from nest_core.report.figures import Chart

@@ -7,11 +7,11 @@ from nest_studio.session.store.answers import StoredAnswers
 from nest_studio.session.store.database import DATABASE_VARIABLE, Database, database_url
 from nest_studio.session.store.documents import (
     Documents,
+    StoredLinks,
     kept_fabrics,
     kept_measurements,
     kept_studies,
 )
-from nest_studio.session.store.links import StoredLinks
 from nest_studio.session.store.notebooks import Conflict, NotebookEntry, Notebooks, SavedNotebook
 
 __all__ = [

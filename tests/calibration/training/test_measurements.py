@@ -11,19 +11,17 @@ from percent_columns import uneven
 
 from nest_core.api.answer import answer
 from nest_core.api.calibrate import calibrate, given_by
-from nest_core.api.measured_words import (
-    errors_in_words,
-    moved_table,
-    parameter_table,
-    run_table,
-    signed,
-)
 from nest_core.api.measurements import (
     MOST_ENTRIES,
     MeasuredEntry,
     Measurements,
+    errors_in_words,
     fitted,
+    moved_table,
+    parameter_table,
     read_entries,
+    run_table,
+    signed,
 )
 from nest_core.api.scenario import load
 from nest_core.calibration.logs import RunFacts
