@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from nest_core.api.answer import Answer, plan
     from nest_core.api.calibrate import calibrate
     from nest_core.api.compiler import compiled
-    from nest_core.api.export import export
+    from nest_core.api.export import export, next_runs
     from nest_core.api.levels import levels
-    from nest_core.api.next_runs import next_runs
     from nest_core.api.price import place, price
     from nest_core.api.scenario import (
         list_presets,

@@ -12,8 +12,7 @@ from nest_core.documents import InputError
 from nest_core.documents.schema import Parameter
 from nest_core.scenario import Scenario
 from nest_core.studies.parameters import sweep_parameters
-from nest_core.studies.ratios import highest_ratios
-from nest_core.studies.sweeps import Sweep, sweep
+from nest_core.studies.sweeps import Sweep, highest_ratios, sweep
 from nest_studio.components.show import AnswerArea, told
 from nest_studio.explore.studies import studies_part
 from nest_studio.explore.view import (

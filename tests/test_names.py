@@ -25,8 +25,7 @@ from nest_core.report.notebook.inputs import checked_inputs
 from nest_core.scenario import Scenario, fabric_document, load_scenario, scenario_document
 from nest_core.studies.comparison import compare
 from nest_core.studies.parameters import sweep_parameters
-from nest_core.studies.ratios import highest_ratios
-from nest_core.studies.sweeps import sweep
+from nest_core.studies.sweeps import highest_ratios, sweep
 from nest_core.workload.model_files import load_model
 
 ROOT = Path(__file__).resolve().parent.parent

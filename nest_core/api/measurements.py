@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from nest_core.api.answer import Answer
 from nest_core.api.calibrate import OwnStack, own_stack
-from nest_core.api.next_runs import Next
+from nest_core.api.export import Next
 from nest_core.calibration.collectives.nccl_log import is_log, read_log
 from nest_core.calibration.logs.run_log import Printed, RunFacts, read_blocks, read_command
 from nest_core.calibration.training.calibration import stack_document

@@ -16,17 +16,15 @@ from nest_core.documents.errors import InputError, require
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
-from nest_core.studies import ratios as tiers
 from nest_core.studies.comparison import LONGEST_NAME, Comparison
 from nest_core.studies.decision import refusal
 from nest_core.studies.design_choice import in_words
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.engine import WorkerPool, run
-from nest_core.studies.ratios import Ratios
 from nest_core.studies.rows import RowCache, rows_of
 from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, load_study, study_of
-from nest_core.studies.sweeps import Sweep
+from nest_core.studies.sweeps import Ratios, Sweep
 
 if TYPE_CHECKING:
     from nest_core.report.figures import Chart
@@ -305,7 +303,7 @@ def ratios(
         else _listed("mix", mix)
     )
     mixed, limit = as_written("mix", parts), as_written("loss", loss)
-    return ratios_result(tiers.highest_ratios(base, mixed, limit))
+    return ratios_result(sweeps.highest_ratios(base, mixed, limit))
 
 
 def study(

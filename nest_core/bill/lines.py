@@ -12,7 +12,8 @@ switch are fibres whatever it says. What a tier names for itself (``[cabling.tie
 they are named. A rate that is not listed takes the next faster module; faster than all, and only if
 nothing else reaches, the fastest in proportion, marked as an estimate. Copper and active cables of
 another rate are priced in proportion, also as estimates, and so is a single-port module where only
-twin-port ones are listed."""
+twin-port ones are listed.
+"""
 
 import itertools
 import math

@@ -6,7 +6,8 @@ and the public interface. What it comes to is computed when it is first asked fo
 Titles are read off what is computed and off nothing else: a file's ``name`` is what its author
 called it once; overrides, sliders and drawings change what it stands for and leave the name as it
 was. So no name of a scenario or a fabric stands in a title (docs/decisions/titles.md): a model and
-an accelerator are called by their preset's name only while they are what the preset says."""
+an accelerator are called by their preset's name only while they are what the preset says.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ more, the right side who trains more per dollar of the rest. It is affine in Y a
 share y of its hours for which a cluster trains this model while accelerators are worth the same in
 all designs for the rest of them: there R becomes ``y R_i D_0 / R_0 + (1 - y) D_i`` with a design 0
 as the reference. So in each of the three there is one break-even at most, or one of them is ahead
-everywhere (docs/decisions/break-even.md)."""
+everywhere (docs/decisions/break-even.md).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

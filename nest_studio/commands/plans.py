@@ -285,8 +285,8 @@ def next(  # named as the command is
     as_json: JsonFlag = False,
 ) -> None:
     """Choose the runs of a scenario's plans that tell most about which is the fastest."""
-    from nest_core.api.next_runs import Experiment, Next
-    from nest_core.api.next_runs import experiment as write_experiment
+    from nest_core.api.export import Experiment, Next
+    from nest_core.api.export import experiment as write_experiment
 
     document = _loaded(scenario, sets)
     require(

@@ -218,8 +218,8 @@ def design(
     as_json: JsonFlag = False,
 ) -> None:
     """Find the fabrics of a design study that no other beats in price, power and days, proven."""
-    from nest_core.studies.design_growth import ways_to_grow
     from nest_core.studies.design_search import search_designs
+    from nest_core.studies.design_space import ways_to_grow
     from nest_core.studies.sensitivity import choose_design
     from nest_core.studies.study import load_study
 

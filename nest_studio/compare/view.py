@@ -47,8 +47,7 @@ from nest_studio.compare.state import (
     undo,
     use_set,
 )
-from nest_studio.components.browser.elements import show_svg
-from nest_studio.components.show import download, facts, show_picture
+from nest_studio.components.show import download, facts, show_picture, show_svg
 from nest_studio.form.fields import ADDRESS, OneOf, fold, parameter_field, widget
 from nest_studio.form.prices import TypedPrices
 from nest_studio.jobs.tasks.plans import design_pictures

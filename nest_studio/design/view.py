@@ -26,8 +26,15 @@ from nest_core.report.figures.collectives import bandwidth_figure, size_label, t
 from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import Scenario, file_stem
-from nest_studio.components.browser.elements import show_fabric, shown_width
-from nest_studio.components.show import AnswerArea, facts, headline_row, show_picture, told
+from nest_studio.components.show import (
+    AnswerArea,
+    facts,
+    headline_row,
+    show_fabric,
+    show_picture,
+    shown_width,
+    told,
+)
 from nest_studio.design.canvas import design_page, new_drawing, own_from
 from nest_studio.form.fabric import (
     fabric_group,

@@ -43,14 +43,13 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.studies.decision import DecisionInputs, decide
 from nest_core.studies.design_choice import Contender, DesignChoice, in_words
-from nest_core.studies.design_growth import GrowthPath, ways_to_grow
 from nest_core.studies.design_search import search_designs
+from nest_core.studies.design_space import GrowthPath, ways_to_grow
 from nest_core.studies.engine import StudyProgress, WorkerPool
 from nest_core.studies.rows import RowCache, rows_from, rows_of, to_parquet
 from nest_core.studies.sensitivity import DesignAnswer, Sensitivity, choose_design
 from nest_core.studies.study import Study, study_of, study_text
-from nest_studio.components.browser.elements import show_svg
-from nest_studio.components.show import download, facts, local_time, show_picture, told
+from nest_studio.components.show import download, facts, local_time, show_picture, show_svg, told
 from nest_studio.explore.view import download_rows, rows_table
 from nest_studio.form.fields import OneOf, hold, widget
 from nest_studio.jobs.study_runs import StudyRun, begin, running, swept

@@ -24,8 +24,7 @@ from nest_core.studies.parameters import (
     sweep_parameters,
     with_values,
 )
-from nest_core.studies.ratios import MAX_MODELS, Ratios
-from nest_core.studies.sweeps import Sweep
+from nest_core.studies.sweeps import MAX_MODELS, Ratios, Sweep
 from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import (
     OneOf,

@@ -13,9 +13,8 @@ import streamlit as st
 
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
 from nest_core.teaching.lessons import Brief, Lesson, Question, Reveal
-from nest_studio.components.browser.elements import show_svg
 from nest_studio.components.browser.keys import listen
-from nest_studio.components.show import told
+from nest_studio.components.show import show_svg, told
 from nest_studio.form.fields import ADDRESS, Number, hold, settle
 from nest_studio.learn.view import (
     KEYS,

@@ -18,9 +18,8 @@ from nest_core.report.tables import Table
 from nest_core.teaching.course.folder import offered, work_brief, work_page, work_reveal
 from nest_core.teaching.drawings import LessonDrawing, lesson_drawing, lesson_pictures
 from nest_core.teaching.lessons import Brief, Control, Lesson, Question, Reveal, Value
-from nest_studio.components.browser.elements import show_svg
 from nest_studio.components.browser.keys import listen
-from nest_studio.components.show import download, facts, show_picture, told
+from nest_studio.components.show import download, facts, show_picture, show_svg, told
 from nest_studio.form.fields import ADDRESS, OneOf, hold, one_of, settle, widget_value
 from nest_studio.jobs.waiting import Stopped, WorkerCrash, panel, submitted
 from nest_studio.notebook.pins import pin_button

@@ -2,7 +2,8 @@
 
 What is read from logs stands in the session as plain data, and the address carries a key under
 which the store keeps it, so that a reload loses nothing. Under a name it is kept for everyone who
-uses this server's store."""
+uses this server's store.
+"""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from nest_core.scenario import Scenario
 from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import Number, OneOf, settle
 from nest_studio.jobs.tasks.measured import (
-    Beside,
     FitAnswer,
     NextAnswer,
     chosen_runs,
@@ -289,22 +289,22 @@ def bring_controls(scenario: Scenario) -> None:
             help="Nodes, links, accelerator and the model's sizes of the form at the left, where a "
             "log does not say them.",
         )
-    context = Beside(
+    given = (
         (launch or "").strip(),
         "" if model == AS_PRINTED else model,
         "" if device == AS_PRINTED else device,
+        scenario if ours else None,
     )
-    given = context, scenario if ours else None
     files = [file for file in files or () if file is not None]
     brought_again({file.name for file in files})
     for number, file in enumerate(files):
         _read(files_column, (file.getvalue(), file.name, *given), f"file-{number}")
-    if context.launch and not files:
+    if given[0] and not files:
         _read(command_column, (b"", "", *given), "command")
 
 
-def _read(place: Any, source: tuple[bytes, str, Beside, Scenario | None], key: str) -> None:
-    """Read a file, given its content and name and what is given beside it."""
+def _read(place: Any, source: tuple[bytes, str, str, str, str, Scenario | None], key: str) -> None:
+    """Read a file: its content, its name, and what is given beside it (`read_measured`)."""
     with place:
         try:
             entries = panel(

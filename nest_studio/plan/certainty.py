@@ -15,7 +15,7 @@ from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.recommended import Recommended, difference
 from nest_core.studies.whole_bill import Candidate
 from nest_studio.components.show import facts
-from nest_studio.jobs.tasks.draws import recommended_plan, searched_draws
+from nest_studio.jobs.tasks.requests import recommended_plan, searched_draws
 from nest_studio.jobs.waiting import panel, submitted
 
 __all__ = ["shown_recommendation", "sure_difference", "sure_plan"]

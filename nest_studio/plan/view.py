@@ -32,8 +32,7 @@ from nest_core.report.figures.cards import (
 from nest_core.report.notebook import output_of
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.document import page_title
-from nest_studio.components.browser.elements import show_fabric, shown_width
-from nest_studio.components.show import facts
+from nest_studio.components.show import facts, show_fabric, shown_width
 from nest_studio.form.fields import hold, one_of
 from nest_studio.form.scenario import MEMORY, changes_in_words, pinned_title
 from nest_studio.jobs.tasks.plans import plan_fabric, plan_parts

@@ -10,7 +10,7 @@ from small_problems import Priced, Small, every_cut, every_point, small_problem
 
 from nest_core.costs import Plan, price
 from nest_core.planner.baselines import alpa_e
-from nest_core.planner.baselines.blind import mesh, row_length
+from nest_core.planner.baselines.baseline import mesh, row_length
 from nest_core.scenario import load_scenario
 
 FAMILIES = {

@@ -14,7 +14,7 @@ from nest_core.documents.presets import preset_names
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.planner import ORDERS
-from nest_core.planner.baselines.blind import flat, mesh, rank_mappings, row_length
+from nest_core.planner.baselines.baseline import flat, mesh, rank_mappings, row_length
 from nest_core.scenario import load_fabric, load_scenario
 
 SEEDS = range(14)

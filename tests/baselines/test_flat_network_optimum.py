@@ -10,7 +10,7 @@ from small_problems import Priced, every_mixed_plan, every_plan, fastest, small_
 from nest_core.costs import price
 from nest_core.planner import ORDERS, search
 from nest_core.planner.baselines import mist, phaze
-from nest_core.planner.baselines.blind import flat, rank_mappings
+from nest_core.planner.baselines.baseline import flat, rank_mappings
 
 NARROW = {"recompute": ("none", "full"), "orders": ORDERS}
 FAMILIES = {

@@ -12,7 +12,7 @@ from nest_core.costs import Plan, price
 from nest_core.costs.plan import REPLAYED, SCHEDULES
 from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.planner.baselines import manual
-from nest_core.planner.baselines.blind import row_length
+from nest_core.planner.baselines.baseline import row_length
 from nest_core.scenario import load_scenario
 from nest_core.workload import Model
 

@@ -10,7 +10,7 @@ from small_problems import every_cut, every_plan, every_point, fastest, small_pr
 
 from nest_core.costs import Plan, Point, price
 from nest_core.planner.baselines import mcmc
-from nest_core.planner.baselines.prices import PlanPrices
+from nest_core.planner.baselines.baseline import PlanPrices
 
 AXES = {
     "pp": (1, 2, 3, 4), "cp": (1, 2), "ep": (1, 2),

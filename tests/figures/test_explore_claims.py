@@ -21,10 +21,9 @@ from nest_core.report.figures.study import (
     study_picture,
 )
 from nest_core.report.figures.sweep import pictures
-from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.study import Study
-from nest_core.studies.sweeps import Sweep
+from nest_core.studies.sweeps import Ratios, RatioStep, Sweep, TierRatios
 from nest_core.studies.uncertainty import PairedRate
 
 SEEDS = 400

@@ -18,9 +18,8 @@ from nest_core.planner import search
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pareto_set, pictures
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
-from nest_core.studies.sweeps import Sweep, sweep
+from nest_core.studies.sweeps import Ratios, RatioStep, Sweep, TierRatios, sweep
 from nest_core.studies.uncertainty import PairedRate, ParameterSpread, Sureness, interval_of
 
 GIB = 2.0**30

@@ -18,8 +18,7 @@ from nest_core.report.figures.study import ratios_finding
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.notebook import pinned
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.studies.ratios import highest_ratios
-from nest_core.studies.sweeps import sweep
+from nest_core.studies.sweeps import highest_ratios, sweep
 from nest_studio.components.show import show_picture
 from nest_studio.form.scenario import changes_in_words
 from nest_studio.jobs import waiting as jobs

@@ -17,7 +17,7 @@ from nest_core.report.figures.collectives import bandwidth_figure, time_figure
 from nest_core.report.picture import picture
 from nest_core.scenario import load_fabric
 from nest_core.scenario.document import fabric_title
-from nest_studio.components.browser.elements import USUAL_PX
+from nest_studio.components.show import USUAL_PX
 from nest_studio.design.view import DEFAULT_FABRIC
 from nest_studio.jobs import waiting as jobs
 from nest_studio.jobs.tasks.fabrics import fabric_drawn, fabric_sweep

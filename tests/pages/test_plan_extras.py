@@ -16,7 +16,7 @@ from nest_core.report.figures.levels import linkload_figure
 from nest_core.report.figures.timeline import timeline_figure
 from nest_core.report.picture import picture, to_svg, untitled
 from nest_core.scenario import load_scenario
-from nest_studio.components.browser.elements import USUAL_PX
+from nest_studio.components.show import USUAL_PX
 from nest_studio.plan.view import PAINTS
 
 PIPELINE = "gpt3-175b-64-h100"

@@ -27,7 +27,7 @@ from nest_core.costs import (
     price,
     stage_costs,
 )
-from nest_core.planner.baselines.prices import PlanPrices
+from nest_core.planner.baselines.baseline import PlanPrices
 from nest_core.workload.offload import NO_OFFLOAD
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,8 @@ from studies import CLUSTER, written
 
 from nest_core.studies import sensitivity as module
 from nest_core.studies.design_choice import decision_model, weigh
-from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
-from nest_core.studies.design_space import design_space
+from nest_core.studies.design_space import ROOM, SMALL, design_space, ways_to_grow
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.ranking import TieOrder, choose, first_change, ranked, ties_of
 from nest_core.studies.sensitivity import information, sensitivity

@@ -10,7 +10,7 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweeps import highest_ratios
 
 PRESET = "llama2-7b-64-h100"
 MIX = (("llama2-7b", 3.0), ("llama3-8b", 1.0))

@@ -34,7 +34,7 @@ def test_every_module_that_pages_need_is_there_before_they_are_served():
         "import asyncio, sys\n"
         "import streamlit.components.v2 as parts\n"
         "parts.component = lambda *_, **__: None  # else it asks for a running server\n"
-        "from nest_studio.server.readiness import import_everything\n"
+        "from nest_studio.server.shell import import_everything\n"
         "import_everything()\n"
         "print(*sys.modules)"
     )

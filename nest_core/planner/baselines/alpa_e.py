@@ -60,9 +60,15 @@ from nest_core.costs.stages import layer_seconds
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner import SearchSpace
-from nest_core.planner.baselines.baseline import Found, default_order, even_choices, natural
-from nest_core.planner.baselines.blind import mesh, row_length
-from nest_core.planner.baselines.prices import PlanPrices
+from nest_core.planner.baselines.baseline import (
+    Found,
+    PlanPrices,
+    default_order,
+    even_choices,
+    mesh,
+    natural,
+    row_length,
+)
 from nest_core.planner.points import Points, PointTable, rounds
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.solver import lower_sync_bound, spared
@@ -100,7 +106,7 @@ class AlpaCases:
     Parameters
     ----------
     prices : PlanPrices
-        Of the problem on its mesh (`nest_core.planner.baselines.blind.mesh`), with the device's
+        Of the problem on its mesh (`nest_core.planner.baselines.baseline.mesh`), with the device's
         memory.
     row : int
         Devices of a row.

@@ -1,4 +1,4 @@
-"""What a baseline may choose, what it found, and what is shown of it.
+"""What baselines share: what each may choose and find, times of many plans, blind networks.
 
 What may be chosen are the planner's valid points, by its rules (``docs/method.md``, "The program"),
 so that no baseline leaves the space in which our plan is the best.
@@ -8,6 +8,18 @@ The paper compares methods as their papers have them: all under PipeDream-Flush 
 recomputation on or off, Manual and Phaze without ZeRO, only NEST (and MCMC, which walks over NEST's
 strategies) with sequence and context parallelism, and with ZeRO over 8, 4 or 2 devices too.
 
+`nest_core.costs.price` says everything about one plan; a method that tries hundreds needs two
+numbers of each. What plans share is computed once: links of a layout, stages of a point. Plans
+whose stages differ in their strategy are for `price`. `nest_core.costs.price` stays the judge:
+what a method returns is priced by it.
+
+Methods that do not know the fabric see a network `flat` or as a `mesh`. Both views keep the number
+of devices and lose everything else: who shares an uplink, how many tiers a transfer climbs, where a
+link is oversubscribed. Plans made on a view are priced on the fabric afterwards, by the same
+`nest_core.costs.price` as every other plan; memory does not depend on the network.
+
+Units: bytes/s per direction, seconds one way.
+
 References
 ----------
 .. [1] NEST, MLSys 2026, tables 1 and 2 and section 5.1.
@@ -16,26 +28,39 @@ References
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, acting_zero
 from nest_core.costs.layout import places
 from nest_core.costs.plan import even_cuts
+from nest_core.costs.schedules import iteration_seconds, paces
+from nest_core.costs.stages import Spans, stage_memory
+from nest_core.fabric import Hierarchical, Tier
+from nest_core.network import IntArray, Level, Network, collapse
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
+from nest_core.planner.solver import Solver
 
 __all__ = [
     "NAMES",
     "Baseline",
     "Found",
+    "PlanPrices",
     "Waterfall",
     "canonical",
     "default_order",
     "even_choices",
     "fastest",
+    "flat",
     "grouped",
+    "mesh",
     "natural",
     "paper_space",
+    "rank_mappings",
+    "row_length",
     "valid",
 ]
 
@@ -265,3 +290,102 @@ def even_choices(problem: Problem, point: Point) -> tuple[tuple[int, ...], ...]:
     """
     patterns = even_patterns(problem.layers, point.pp, point.interleave)
     return patterns or (even_cuts(problem.layers, point.pp * point.interleave),)
+
+
+_FITS = 1.0 + 1e-12
+
+
+class PlanPrices:
+    """Iteration times and memory of a problem's uniform plans.
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int
+        Points whose stages are remembered.
+    """
+
+    def __init__(self, problem: Problem, size: int = 256) -> None:
+        self.problem = problem
+        self.solver = Solver(problem, np.empty(0, dtype=np.int64), size=size)
+        self._memory = lru_cache(size)(partial(stage_memory, problem))
+
+    def seconds(self, plan: Plan) -> float:
+        """Return the seconds of one iteration, whether the plan fits or not."""
+        costs, stages = self.solver.costs(plan.point), self._stages(plan)
+        loads = costs.load(*stages)
+        syncs = costs.sync_seconds(*stages, paces(plan.point, loads))
+        starts, ends = np.array(stages[1]).swapaxes(0, 1)
+        spared = (costs.spared[ends] - costs.spared[starts]).cumsum(axis=0)[-1]
+        return iteration_seconds(plan.point, costs.micro_batches, loads, spared, syncs)
+
+    def overflow(self, plan: Plan) -> float:
+        """Return what the fullest stage needs over what there is, less one; 0 where it fits."""
+        memory = self._memory(plan.point)
+        most = float(memory.used(*self._stages(plan)).max())
+        return 0.0 if most <= memory.limit * _FITS else most / memory.limit - 1.0
+
+    def _stages(self, plan: Plan) -> tuple[IntArray, Spans, IntArray]:
+        """Return positions, virtual stages and rows of recomputations of all stages."""
+        cuts, pp = np.array(plan.cuts), plan.point.pp
+        starts, ends = cuts[:-1].reshape(-1, pp), cuts[1:].reshape(-1, pp)
+        rows = np.array([self.problem.row(name) for name in plan.recompute])
+        return np.arange(pp), list(zip(starts, ends, strict=True)), rows
+
+
+def flat(problem: Problem) -> Problem:
+    """Return the same problem on one switch to which every device has a link of its own.
+
+    Notes
+    -----
+    The one bandwidth is the geometric mean over the fabric's levels of what a device gets when
+    all send (`Level.bandwidth_Bps`), the one latency the arithmetic mean. A method without levels
+    leaves the choice open. Of the levels' geometric, arithmetic and harmonic means, means weighted
+    by pairs of devices, the innermost and the outermost level, this is the one with which its plans
+    turned out fastest on average over the presets, so it is taken in the method's favour.
+    """
+    # A level that nobody needs may have lost all its links.
+    levels = [level for level in problem.network.levels if level.bandwidth_Bps > 0]
+    bandwidth = math.exp(sum(math.log(level.bandwidth_Bps) for level in levels) / len(levels))
+    latency = sum(level.latency_s for level in levels) / len(levels)
+    tier = Tier("flat", problem.network.devices, bandwidth, latency)
+    return replace(problem, network=collapse(Hierarchical("flat", (tier,))))
+
+
+def mesh(problem: Problem) -> Problem:
+    """Return the same problem on a mesh of ``devices / M`` rows by ``M`` columns.
+
+    A row is a node, with the innermost level's bandwidth between its devices; rows are joined by
+    what one device gets of the level just outside the node, however far apart they are. On a torus
+    rows are those of its first dimension, and both bandwidths one hop's.
+    """
+    network, row = problem.network, row_length(problem.network)
+    tiers = [_tier("row", row, network.levels[0])]
+    if row < network.devices:
+        outside = network.levels[
+            0 if network.torus is not None else min(1, len(network.levels) - 1)
+        ]
+        tiers.append(_tier("mesh", network.devices // row, outside))
+    return replace(problem, network=collapse(Hierarchical("mesh", tuple(tiers))))
+
+
+def row_length(network: Network) -> int:
+    """Devices of a row: of a node, or where nodes differ, the most that divides all of them."""
+    return int(np.gcd.reduce(np.bincount(network.node)))
+
+
+def rank_mappings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:
+    """Return a plan under every axis and device order that is allowed and places its ranks
+    differently.
+    """
+    point = plan.point
+    wide = {axis for axis in ("tp", "cp", "dp", "pp") if getattr(point, axis) > 1}
+    return tuple(
+        replace(plan, point=replace(point, order=order, device_order=host_mapping))
+        for order in space.orders_among(wide)
+        for host_mapping in space.device_orders
+    )
+
+
+def _tier(name: str, size: int, level: Level) -> Tier:
+    return Tier(name, size, level.bandwidth_Bps, level.latency_s)

@@ -43,15 +43,15 @@ from nest_core.documents.presets import load_toml, preset_path
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines.baseline import (
     Found,
+    PlanPrices,
     canonical,
     default_order,
     even_choices,
     grouped,
     natural,
+    row_length,
     valid,
 )
-from nest_core.planner.baselines.blind import row_length
-from nest_core.planner.baselines.prices import PlanPrices
 from nest_core.planner.layouts import even_patterns
 from nest_core.workload import Model
 

@@ -37,8 +37,14 @@ from functools import lru_cache
 
 from nest_core.costs import Plan, Point, Problem
 from nest_core.planner import SearchSpace
-from nest_core.planner.baselines.baseline import Found, canonical, even_choices, grouped, valid
-from nest_core.planner.baselines.prices import PlanPrices
+from nest_core.planner.baselines.baseline import (
+    Found,
+    PlanPrices,
+    canonical,
+    even_choices,
+    grouped,
+    valid,
+)
 from nest_core.planner.layouts import even_patterns
 from nest_core.planner.points import Points
 from nest_core.planner.space import enumerate_rows

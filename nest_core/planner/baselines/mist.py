@@ -7,7 +7,7 @@ their layers and a point of each frontier. It overlaps communication with comput
 its own. The NEST paper compares against its placement and calls it unaware of the network.
 
 **Here** it is the planner's exact search with mixed stages on the flat network of
-`nest_core.planner.baselines.blind.flat`: memory decides what a stage may hold before any time is
+`nest_core.planner.baselines.baseline.flat`: memory decides what a stage may hold before any time is
 looked at, stages differ in layers, recomputation, ZeRO stage and sequence parallelism, and the
 objective is the whole pipeline's time. Context and expert parallelism are not its axes; each is at
 the least that the limits allow. The plan is priced on the fabric.

@@ -6,7 +6,7 @@ and recomputation, with memory inside the program, built on Piper's; the network
 The NEST paper compares against that placement and calls it network-unaware.
 
 **Here** it is the planner's exact search, certificate and all, on a copy of the problem whose
-network is one switch (`nest_core.planner.baselines.blind.flat`). The plan is then priced on the
+network is one switch (`nest_core.planner.baselines.baseline.flat`). The plan is then priced on the
 fabric.
 
 **Why that is fair to it**: it gets the whole space, with the axes that the original lacks (context
@@ -27,8 +27,7 @@ from dataclasses import replace
 from nest_core.costs import Plan, Problem, price
 from nest_core.documents.units import humanise_rate
 from nest_core.planner import SearchSpace, search
-from nest_core.planner.baselines.baseline import Found
-from nest_core.planner.baselines.blind import flat, rank_mappings
+from nest_core.planner.baselines.baseline import Found, flat, rank_mappings
 
 __all__ = ["best_rank_mapping", "find", "search_blind"]
 

@@ -38,8 +38,8 @@ from nest_core.report.figures.style import (
     value_axis,
 )
 from nest_core.studies.parameters import Value
-from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.study import Study
+from nest_core.studies.sweeps import Ratios, RatioStep, TierRatios
 
 __all__ = [
     "is_better_low",

@@ -23,9 +23,8 @@ from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.studies.comparison import compare
-from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.solving import Stop, Tell, never, silent
-from nest_core.studies.sweeps import sweep
+from nest_core.studies.sweeps import highest_ratios, sweep
 from nest_core.teaching.course import LESSONS_VARIABLE
 from nest_core.teaching.course.page import Page, lesson_page
 from nest_core.teaching.lessons import (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.api.calibrate import given_by
+from nest_core.api.export import next_runs
 from nest_core.api.measurements import (
     MeasuredEntry,
     Measurements,
@@ -19,7 +20,6 @@ from nest_core.api.measurements import (
     read_entries,
     run_table,
 )
-from nest_core.api.next_runs import next_runs
 from nest_core.calibration.logs import RunFacts
 from nest_core.report.figures import Chart
 from nest_core.report.figures.measured import errors_picture
@@ -27,43 +27,31 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_studio.jobs.tasks.requests import announced
 
-__all__ = ["Beside", "FitAnswer", "NextAnswer", "chosen_runs", "fit_measured", "read_measured"]
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What a person says beside a log.
-
-    Parameters
-    ----------
-    launch : str
-        The launch command or a configuration.
-    model, accelerator : str
-        Presets; empty: as the log says.
-    """
-
-    launch: str = ""
-    model: str = ""
-    accelerator: str = ""
+__all__ = ["FitAnswer", "NextAnswer", "chosen_runs", "fit_measured", "read_measured"]
 
 
 @announced("reading it")
 def read_measured(
-    content: bytes, name: str, beside: Beside, scenario: Scenario | None
+    content: bytes, name: str, launch: str, model: str, accelerator: str, scenario: Scenario | None
 ) -> tuple[MeasuredEntry, ...]:
     """Return what a file holds; without one, what the launch command says.
 
     Fabric, accelerator and model of the runs are the scenario's, if there is one.
+
+    Parameters
+    ----------
+    launch : str
+        The launch command or a configuration, which a person gives beside a log.
+    model, accelerator : str
+        Presets, given likewise; empty: as the log says.
     """
     given = given_by(scenario.values) if scenario else RunFacts()
-    columns = {"accelerator": beside.accelerator} if beside.accelerator else {}
-    given = replace(
-        given,
-        launch=beside.launch,
-        model=beside.model,
-        columns={**given.columns, **columns},
+    columns = {"accelerator": accelerator} if accelerator else {}
+    return read_entries(
+        content,
+        name,
+        replace(given, launch=launch, model=model, columns={**given.columns, **columns}),
     )
-    return read_entries(content, name, given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ Names in a page's scenario lead to presets alone. Every task takes ``progress`` 
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
+from itertools import chain
 from typing import Any, TypeVar
 
 from nest_core.costs import Interval, Problem, Report
@@ -23,6 +24,7 @@ from nest_core.planner import (
 from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.report.explain import Gain, NextBest, gains, name_stack_for_search, next_best
 from nest_core.scenario import Scenario
+from nest_core.studies.recommended import DrawResult, Recommended, recommended, search_draws
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.uncertainty import interval_of
 
@@ -35,6 +37,8 @@ __all__ = [
     "paper_result",
     "priced_baselines",
     "problem_of",
+    "recommended_plan",
+    "searched_draws",
     "warm_up",
     "worth_of_head_room",
     "worth_of_more",
@@ -149,3 +153,31 @@ def worth_of_head_room(scenario: Scenario, best: Report) -> tuple[HeadRoom, ...]
     """Return the best plan at each certainty of fitting."""
     values = scenario.values
     return head_room_steps(problem_of(scenario), values.space, (best,), values.time_limit_s)
+
+
+def searched_draws(
+    scenario: Scenario, best: Report, first: int, last: int, *, progress: Tell, stop: Stop
+) -> tuple[DrawResult, ...] | None:
+    """Draws from the first to before the last, searched anew; None once stopped without any."""
+    values = scenario.values
+    return (
+        search_draws(
+            values,
+            problem_of(scenario),
+            best.plan,
+            range(first, last),
+            seed=values.seed,
+            progress=progress,
+            stop=stop,
+        )
+        or None
+    )
+
+
+@announced("pricing what won under a thousand draws")
+def recommended_plan(
+    scenario: Scenario, best: Report, parts: Sequence[tuple[DrawResult, ...]]
+) -> Recommended:
+    """Return the plan of least expected time, and how sure that is."""
+    values, won = scenario.values, tuple(chain(*parts))
+    return recommended(values, problem_of(scenario), best.plan, won, seed=values.seed)

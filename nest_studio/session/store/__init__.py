@@ -3,10 +3,10 @@
 An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_DATABASE`` names.
 """
 
-from nest_studio.session.store.answers import StoredAnswers
 from nest_studio.session.store.database import DATABASE_VARIABLE, Database, database_url
 from nest_studio.session.store.documents import (
     Documents,
+    StoredAnswers,
     StoredLinks,
     kept_fabrics,
     kept_measurements,

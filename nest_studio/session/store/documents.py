@@ -1,4 +1,4 @@
-"""Documents by name, and long states of the address by key, of which the store knows no more.
+"""Documents by name, long states of the address and rows of studies by key; no more is known.
 
 A table of documents has a name, a document (JSON) and when it was saved (ISO, UTC) in every row:
 fabrics, drawn or brought, that need not be fabrics yet, and measurements.
@@ -7,13 +7,16 @@ A state is stored once, under a short key that follows from its content, and com
 of 2,000 elements takes some ten kilobytes a step. Of each the store knows when it was last opened,
 and beyond `MOST` it drops those that were not for longest. Notebooks refer to none: their cells
 hold what they need themselves.
+
+The key of a study's row stands for everything that it depends on.
 """
 
 import base64
 import hashlib
+import itertools
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,7 +25,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import NullType
 
 from nest_core.documents import MAX_FILE_BYTES, InputError, preset_names, require
+from nest_core.studies.rows import TRANSIENT, RowCache, StudyRow
 from nest_studio.session.store.database import (
+    ANSWERS,
     FABRICS,
     LINKS,
     MEASUREMENTS,
@@ -35,6 +40,7 @@ __all__ = [
     "LONGEST",
     "MOST",
     "Documents",
+    "StoredAnswers",
     "StoredLinks",
     "kept_fabrics",
     "kept_measurements",
@@ -367,3 +373,50 @@ def _state(key: str, stored: object) -> dict[str, Any] | None:
 def _stamp(time: datetime) -> str:
     """Text that sorts by time."""
     return time.astimezone(UTC).isoformat(timespec="seconds")
+
+
+_AT_ONCE = 500
+"""Keys of one question: SQLite takes 999 parameters at least."""
+
+
+class StoredAnswers(RowCache):
+    """The rows of a database (`RowCache`); what is `TRANSIENT` is this run's alone.
+
+    Parameters
+    ----------
+    database : Database
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+
+    def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
+        """Return the stored rows among ``keys``."""
+        rows_by_key: dict[str, StudyRow] = {}
+        rest = iter(keys)
+        while part := list(itertools.islice(rest, _AT_ONCE)):
+            query = select(ANSWERS.c.key, ANSWERS.c.answer).where(ANSWERS.c.key.in_(part))
+            with self._database.transaction() as connection:
+                rows = connection.execute(query).all()
+            rows_by_key |= {key: StudyRow.from_json(json.loads(answer)) for key, answer in rows}
+            rows_by_key |= {key: self.rows[key] for key in part if key in self.rows}
+        return rows_by_key
+
+    def put(self, rows: Mapping[str, StudyRow]) -> None:
+        """Store rows in one transaction; those that are `TRANSIENT` for this run alone."""
+        self.rows |= {key: row for key, row in rows.items() if row.status in TRANSIENT}
+        lasting = [
+            {"key": key, "answer": json.dumps(row.to_json())}
+            for key, row in rows.items()
+            if row.status not in TRANSIENT
+        ]
+        if not lasting:
+            return
+        with self._database.transaction() as connection:
+            row_keys = [row["key"] for row in lasting]
+            for first in range(0, len(row_keys), _AT_ONCE):  # another run may have come first
+                connection.execute(
+                    delete(ANSWERS).where(ANSWERS.c.key.in_(row_keys[first : first + _AT_ONCE]))
+                )
+            connection.execute(insert(ANSWERS), lasting)
