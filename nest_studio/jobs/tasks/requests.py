@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from nest_core.costs import Interval, Problem, Report
 from nest_core.network import Outline
-from nest_core.paper import Costs, Reproduction, reproduce
+from nest_core.paper import Reproduction, reproduce
+from nest_core.paper.reproduction import Costs
 from nest_core.planner import (
     HeadRoom,
     NamedPlans,
