@@ -73,7 +73,7 @@ _HOMES = {
     "load_accelerator": "api.scenario",
     "load_fabric": "api.scenario",
     "load_model": "api.scenario",
-    "next_runs": "api.next_runs",
+    "next_runs": "api.export",
     "place": "api.price",
     "plan": "api.answer",
     "price": "api.price",
