@@ -37,6 +37,7 @@ from nest_studio.components.show import (
 )
 from nest_studio.design.canvas import design_page, new_drawing, own_from
 from nest_studio.form.fabric import (
+    DEFAULT_FABRIC,
     fabric_group,
     fabric_scenario,
     is_own,
@@ -70,7 +71,6 @@ from nest_studio.session.store.documents import LONGEST
 from nest_studio.session.stored import fabrics
 
 __all__ = [
-    "DEFAULT_FABRIC",
     "bring_controls",
     "explorer",
     "fabric_form",
@@ -284,7 +284,6 @@ def _delete() -> None:
 
 
 IDEAL_LINKS = "ideal links"
-DEFAULT_FABRIC = "h100-spine-leaf-1024"
 LARGEST_GROUP = 1_048_576
 # Options are what the address says, so they are words and not names of the code.
 LIBRARY, FASTEST = "as plans", "fastest"

@@ -44,6 +44,7 @@ from nest_studio.session.own_fabric import (
 )
 
 __all__ = [
+    "DEFAULT_FABRIC",
     "DEVICES",
     "MEANING",
     "MEANINGS",
@@ -63,6 +64,8 @@ __all__ = [
 ]
 
 _CHOICE = "fabric"
+DEFAULT_FABRIC = "h100-spine-leaf-1024"
+"""What the Design page begins with."""
 DEVICES = "fabric.clos.devices"
 RATIOS = "fabric.clos.oversubscription"
 MEANING = "fabric.clos.oversubscribe"

@@ -18,7 +18,7 @@ from nest_core.report.picture import picture
 from nest_core.scenario import load_fabric
 from nest_core.scenario.document import fabric_title
 from nest_studio.components.show import USUAL_PX
-from nest_studio.design.view import DEFAULT_FABRIC
+from nest_studio.form.fabric import DEFAULT_FABRIC
 from nest_studio.jobs import waiting as jobs
 from nest_studio.jobs.tasks.fabrics import fabric_drawn, fabric_sweep
 from nest_studio.jobs.tasks.plans import level_matrices

@@ -60,7 +60,6 @@ def sharp(monkeypatch):
         return replace(found, covariance=0 * found.covariance, network=network, run_sd=0.0)
 
     monkeypatch.setattr(studied, "spread_of", certain)
-    monkeypatch.setattr(studied, "spread_of", certain)
 
 
 def test_a_draw_of_nothing_is_the_scenario_itself(asked):
