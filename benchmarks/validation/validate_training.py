@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.validation.training.recipes import with_recipe
 from benchmarks.validation.training.regions import (
     RegionScore,
     Score,
@@ -77,7 +78,7 @@ def read_training(folder: Path) -> tuple[list[MeasuredRow], list[Unread]]:
     for name in FILES:
         prefix = name.removeprefix("megatron_a100_").removesuffix(".csv") + " "
         more, without = read_runs(read_text(folder / name), name, prefix)
-        rows += more
+        rows += map(with_recipe, more)
         unread += without
     return rows, unread
 

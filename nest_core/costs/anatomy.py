@@ -39,7 +39,7 @@ from nest_core.workload import (
     shape_in_words,
     sizes,
 )
-from nest_core.workload.operators import operators
+from nest_core.workload.operators import issued, operators
 from nest_core.workload.recomputation import (
     WITHOUT_OUTPUT,
     method_of,
@@ -290,7 +290,12 @@ def anatomy(
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     entries = operators(
-        graph, at, strategy.width, strategy.accumulation, jax=strategy.checkpoint == "jax"
+        graph,
+        at,
+        strategy.width,
+        strategy.accumulation,
+        strategy.launching,
+        jax=strategy.checkpoint == "jax",
     )
     again = recompute if kind.endswith("block") else "none"
     running = [operator for operator in entries if operator.op != "collective"]
@@ -401,9 +406,11 @@ def _bound(
     return "memory" if spent["memory"] > spent["arithmetic"] else "arithmetic"
 
 
-def _launches(graph: Graph, running: list[Operator], replays: set[str]) -> int:
+def _launches(graph: Graph, running: list[Operator], replays: set[str]) -> float:
     """Return what the host issues: kernels and collectives of both passes and of replays."""
-    number = sum(len(op.forward) * (1 + (op.name in replays)) + len(op.backward) for op in running)
+    number = sum(
+        issued(op.forward) * (1 + (op.name in replays)) + issued(op.backward) for op in running
+    )
     for node in graph.nodes:
         if node.op == "collective":
             number += len(node.forward) * (1 + (node.name in replays)) + len(node.backward)

@@ -33,7 +33,7 @@ from nest_core.workload import (
     method_of,
     sizes,
 )
-from nest_core.workload.operators import SOFTMAX_MATRICES, operators
+from nest_core.workload.operators import SOFTMAX_MATRICES, issued, operators
 
 __all__ = [
     "call_kind",
@@ -323,16 +323,16 @@ def _times(
     replay = tuple(float(sum(seconds[op.name] for op in operators)) for operators, _ in replays)
     issue = accelerator.family.host_s
     both = _issued(layer.operators, layer.collectives)
-    both += sum(len(op.backward) for op in layer.operators)
+    both += sum(issued(op.backward) for op in layer.operators)
     both += sum(call.backward for call in layer.collectives)
     launch = tuple(issue * (both + _issued(*again)) for again in replays)
     weight = min(weight, sum(forward), sum(back) - weight)
     return sum(forward), sum(back), weight, replay, launch
 
 
-def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:
+def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> float:
     """Kernels and collectives of a forward pass."""
-    return sum(len(op.forward) for op in operators) + sum(call.forward for call in collectives)
+    return sum(issued(op.forward) for op in operators) + sum(call.forward for call in collectives)
 
 
 def _bound(kernels: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:

@@ -168,6 +168,7 @@ def _product_seconds(kernel: Kernel, peak: float, accelerator: Accelerator) -> f
     _, _, waves, padded = _waves(groups, m, n, k, accelerator)
     if not waves:
         return 0.0
+    waves *= min(1.0, kernel.at_once / groups)
     fill = (1.0 + family.wave_tail / waves) * (1.0 + family.depth_tail / k)
     return padded / (peak * family.gemm_efficiency) * fill
 

@@ -83,8 +83,11 @@ class Stack:
         Whether projections that read the same tensor are one product.
     checkpoint : {"whole", "per_operator", "jax"}
         How recomputation runs (`nest_core.workload.recomputation`).
-    launch : {"eager", "iteration_graphs"}
-        Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
+    launch : {"eager", "layer_graphs", "iteration_graphs"}
+        Whether the host issues every kernel, or CUDA graphs do: of each layer's attention, norms
+        and router, or of the whole iteration.
+    eager_experts : bool
+        See `nest_core.workload.operators.Launching`.
     fp8 : str
         Scaling of its fp8 products; empty: it has none.
     memory : MemoryRules
@@ -124,7 +127,8 @@ class Stack:
     fused: bool
     joined: bool
     checkpoint: Literal["whole", "per_operator", "jax"]
-    launch: Literal["eager", "iteration_graphs"]
+    launch: Literal["eager", "layer_graphs", "iteration_graphs"]
+    eager_experts: bool
     fp8: str
     memory: MemoryRules
     accumulation: Literal["product", "pass", "none"]
@@ -205,6 +209,7 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.joined,
         file.checkpoint,
         file.launch,
+        file.eager_experts,
         file.fp8,
         MemoryRules(
             file.framework == "fsdp",

@@ -30,9 +30,9 @@ from nest_core.costs.tables import (
     model_flops,
 )
 from nest_core.fabric import Fabric
-from nest_core.hardware import Accelerator, Stack, hidden_shares, hiding, load_family
+from nest_core.hardware import NARROW, Accelerator, Stack, hidden_shares, hiding, load_family
 from nest_core.network import Network, collapse, reduce_scatters
-from nest_core.workload import RECOMPUTE, Accumulation, Model, Strategy, check_experts
+from nest_core.workload import RECOMPUTE, Accumulation, Launching, Model, Strategy, check_experts
 
 __all__ = ["Job", "overlap_of"]
 
@@ -111,6 +111,11 @@ class Job:
             capacity=self.capacity,
             dispatch=self.dispatch,
             accumulation=self.accumulation,
+            launching=Launching(
+                self.stack.eager_experts,
+                self.precision in NARROW,
+                self.stack.launch == "layer_graphs",
+            ),
         )
 
     @property

@@ -31,7 +31,14 @@ from nest_core.workload.layers import (
 from nest_core.workload.model_files import ModelFile, load_model, model_of, model_table
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.offload import NO_OFFLOAD, Offload, offloading
-from nest_core.workload.operators import SOFTMAX_MATRICES, Accumulation, Kernel, Operator, Unit
+from nest_core.workload.operators import (
+    SOFTMAX_MATRICES,
+    Accumulation,
+    Kernel,
+    Launching,
+    Operator,
+    Unit,
+)
 from nest_core.workload.recomputation import (
     RECOMPUTE,
     WITHOUT_OUTPUT,
@@ -56,6 +63,7 @@ __all__ = [
     "Dim",
     "Graph",
     "Kernel",
+    "Launching",
     "Layer",
     "Model",
     "ModelFile",

@@ -14,7 +14,13 @@ from typing import Literal
 from nest_core.documents import kept_per_edition, require
 from nest_core.workload.graph import Graph, Node, Sizes, count
 from nest_core.workload.models import Model, sizes
-from nest_core.workload.operators import WRITTEN_ONCE, Operator, kept_bytes, operators
+from nest_core.workload.operators import (
+    PLAIN_LAUNCHES,
+    WRITTEN_ONCE,
+    Operator,
+    kept_bytes,
+    operators,
+)
 from nest_core.workload.recomputation import (
     MODULES,
     WITHOUT_OUTPUT,
@@ -269,7 +275,13 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
     """Return what one rank runs of a kind of layer, as a graph with its collectives."""
     # Rewrites do not depend on how many sequences a micro-batch holds.
-    shape = replace(_read(kind, strategy), micro_batch=1, width=2.0, accumulation=WRITTEN_ONCE)
+    shape = replace(
+        _read(kind, strategy),
+        micro_batch=1,
+        width=2.0,
+        accumulation=WRITTEN_ONCE,
+        launching=PLAIN_LAUNCHES,
+    )
     return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 
@@ -302,7 +314,12 @@ def _evaluated(
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     graph = layer_graph(model, kind, strategy)
     evaluated = operators(
-        graph, at, strategy.width, strategy.accumulation, jax=strategy.checkpoint == "jax"
+        graph,
+        at,
+        strategy.width,
+        strategy.accumulation,
+        strategy.launching,
+        jax=strategy.checkpoint == "jax",
     )
     entry, last = graph.nodes[0], graph.output
     routed = sum(operator.parameters for operator in evaluated if operator.op == "grouped_linear")

@@ -16,7 +16,8 @@ an activation what each step of its derivative multiplies by, attention its outp
 kernel wrote it and once as the next product reads it.
 """
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,11 +25,14 @@ from nest_core.documents import grouped
 from nest_core.workload.graph import SORTED, Graph, Node, Sizes, count, extent, weight_count
 
 __all__ = [
+    "PLAIN_LAUNCHES",
     "SOFTMAX_MATRICES",
     "WRITTEN_ONCE",
     "Accumulation",
     "Kernel",
+    "Launching",
     "Operator",
+    "issued",
     "kept_bytes",
     "masks_fused",
     "operators",
@@ -84,6 +88,10 @@ class Kernel:
     added_bytes : float
         Moved beside ``bytes`` to add a gradient of weights to those of other micro-batches:
         as many however few tokens there are, and as wide whatever the product runs in.
+    launches : float
+        In units of what the host needs to issue a kernel.
+    at_once : float
+        How many products of a group share the device's units at a time.
     """
 
     unit: Unit
@@ -92,6 +100,8 @@ class Kernel:
     shape: tuple[float, ...] = ()
     cast: float = 0.0
     added_bytes: float = 0.0
+    launches: float = 1.0
+    at_once: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,43 @@ class Accumulation:
 
 
 WRITTEN_ONCE = Accumulation()
+
+LOOPED = 0.2
+"""Of what issuing a kernel takes, what one more takes in a loop of the library: about a call of
+cuBLASLt, 13 of the 63 microseconds in which PyTorch and Megatron-LM issue one."""
+
+STREAMS = 4.0
+"""On which Transformer Engine runs the products of a group (``_NUM_STREAMS``, recalled)."""
+
+ROUTING = {"router": (7.0, 5.0), "dispatch": (8.0, 3.0), "combine": (3.0, 2.0)}
+"""Kernels of both passes beside the one that counts for traffic, as Megatron-LM routes in eager
+mode: casts, top-k, normalisation, maps and auxiliary loss; counts of tokens per expert and rank,
+their copies to the host, permutation; its inverse and the probabilities. Of what PyTorch launches
+(by its code, some 70 in a layer) two fifths, as few as of a dense layer's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launching:
+    """How the host issues a layer's kernels.
+
+    Parameters
+    ----------
+    is_eager : bool
+        Whether tokens are routed by kernels issued one by one, and every expert's products (and
+        where ``casts``, the conversions of their operands) are launched each for itself, as
+        Transformer Engine's grouped products are. Else each operator issues what moves its bytes.
+    casts : bool
+        Whether products run in less than 16 bits.
+    is_captured : bool
+        Whether CUDA graphs replay attention, norms and the router of every layer.
+    """
+
+    is_eager: bool = False
+    casts: bool = False
+    is_captured: bool = False
+
+
+PLAIN_LAUNCHES = Launching()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +205,7 @@ def operators(
     sizes: Sizes,
     width: float,
     accumulation: Accumulation = WRITTEN_ONCE,
+    launching: Launching = PLAIN_LAUNCHES,
     *,
     jax: bool = False,
 ) -> tuple[Operator, ...]:
@@ -171,15 +219,22 @@ def operators(
     width : float
         Bytes per activation or weight element.
     accumulation : Accumulation
+    launching : Launching
     jax : bool
         Whether backward keeps what it does in JAX, else as in PyTorch.
     """
     wider = grouped((node.together, node) for node in graph.nodes if node.together)
-    return tuple(
+    found = (
         _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation, jax)
         for node in graph.nodes
         if node.op not in ("input", "reshape")
     )
+    return tuple(found) if launching == PLAIN_LAUNCHES else _issued(found, launching)
+
+
+def issued(kernels: Iterable[Kernel]) -> float:
+    """Return what the host does to issue kernels, in units of one kernel's."""
+    return sum(kernel.launches for kernel in kernels)
 
 
 def kept_bytes(
@@ -226,6 +281,38 @@ def _operator(
     return Operator(
         node.name, node.op, forward, backward, tensors, weight_count(node, sizes), node.core
     )
+
+
+def _issued(found: Iterable[Operator], launching: Launching) -> tuple[Operator, ...]:
+    """Return operators with what the host does to issue their kernels."""
+    return tuple(
+        replace(
+            operator,
+            forward=_launched(operator, operator.forward, 0, launching),
+            backward=_launched(operator, operator.backward, 1, launching),
+        )
+        for operator in found
+    )
+
+
+def _launched(
+    operator: Operator, kernels: tuple[Kernel, ...], which: int, launching: Launching
+) -> tuple[Kernel, ...]:
+    last = operator.name.rpartition(".")[2]
+    is_captured = launching.is_captured and (
+        last in ("router", "scores") or not operator.name.startswith(("experts", "mlp"))
+    )
+    more = ROUTING.get(last, (0.0, 0.0))[which] if launching.is_eager else 0.0
+    issued = []
+    for kernel in kernels:
+        number = 1.0 + more
+        if launching.is_eager and operator.op == "grouped_linear" and kernel.unit == "gemm":
+            conversions = launching.casts and kernel.cast > 0.0
+            number += LOOPED * ((1 + conversions) * kernel.shape[0] - 1)
+            kernel = replace(kernel, at_once=STREAMS)
+        issued.append(replace(kernel, launches=0.0 if is_captured else number))
+        more = 0.0  # once an operator
+    return tuple(issued)
 
 
 def _added_up(

@@ -358,6 +358,7 @@ def stack_document(calibration: Calibration, name: str) -> dict[str, Any]:
         "joined": base.joined,
         "checkpoint": base.checkpoint,
         "launch": base.launch,
+        "eager_experts": base.eager_experts,
         "fp8": base.fp8,
         "deepspeed_zero": base.memory.deepspeed_zero,
         "eager_loss": base.memory.eager_loss,

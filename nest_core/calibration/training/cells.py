@@ -112,7 +112,10 @@ NOTES: Mapping[str, Rules] = {
         (r"no (ib )?sharp|\bsharp[:=]? ?(no|off|n/a|0|false)\b", "no"),
         (r"\bsharp\b", "yes"),
     ),
-    "launch": (("graphs: whole iteration", "iteration_graphs"),),
+    "launch": (
+        (r"graphs: whole iteration|full.iteration.(cuda.)?graph", "iteration_graphs"),
+        (r"\bgraphs?: .*(attn|moe_router)", "layer_graphs"),
+    ),
     "dispatch": ((r"hybrid-?ep", "hybrid"), ("deepep", "once_per_node")),
     "expert overlap": ((r"overlap_moe_expert_parallel_comm|moe_a2a_overlap", "yes"),),
     "tensor overlap": (

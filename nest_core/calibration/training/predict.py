@@ -201,7 +201,7 @@ def stack_of(run: Run) -> Stack:
     compiled = run.fact("compiled")
     return replace(
         hiding(stack, run.precision, traffic),
-        launch="iteration_graphs" if run.fact("launch") else stack.launch,
+        launch=run.fact("launch") or stack.launch,  # type: ignore[arg-type]  # words of `NOTES`
         fused=stack.fused if compiled is None else compiled == "yes",
         fp8="blockwise" if "mx" in run.precision_name.lower() else stack.fp8,
     )

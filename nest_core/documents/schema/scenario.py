@@ -197,7 +197,8 @@ class StackFile(SchemaTable):
     fused: bool = True
     joined: bool = True
     checkpoint: Literal["whole", "per_operator", "jax"] = "whole"
-    launch: Literal["eager", "iteration_graphs"] = "eager"
+    launch: Literal["eager", "layer_graphs", "iteration_graphs"] = "eager"
+    eager_experts: bool = False
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
     deepspeed_zero: bool = False
     eager_loss: bool = False

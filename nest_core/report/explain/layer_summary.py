@@ -62,6 +62,7 @@ def undivided(strategy: Strategy) -> Strategy:
         joined=strategy.joined,
         capacity=strategy.capacity,
         accumulation=strategy.accumulation,
+        launching=strategy.launching,
     )
 
 

@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.documents.errors import require
-from nest_core.workload.operators import WRITTEN_ONCE, Accumulation
+from nest_core.workload.operators import (
+    PLAIN_LAUNCHES,
+    WRITTEN_ONCE,
+    Accumulation,
+    Launching,
+)
 
 __all__ = ["Strategy"]
 
@@ -54,6 +59,8 @@ class Strategy:
         What carries tokens to experts; only of an all-to-all they arrive sorted by rank.
     accumulation : Accumulation
         Where gradients of weights are added up.
+    launching : Launching
+        How the host issues kernels.
     """
 
     tp: int = 1
@@ -73,6 +80,7 @@ class Strategy:
     capacity: float = 0.0
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
     accumulation: Accumulation = WRITTEN_ONCE
+    launching: Launching = PLAIN_LAUNCHES
 
     def __post_init__(self) -> None:
         if not self.etp:
