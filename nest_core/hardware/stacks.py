@@ -153,6 +153,19 @@ class Stack:
         narrow = self.checkpoint == "per_operator" and precision in NARROW
         return "per_operator_narrow" if narrow else self.checkpoint
 
+    def casts(self, precision: str) -> float:
+        """Bytes moved to convert an operand over those of Transformer Engine's; 0 in 16 bits.
+
+        torchao converts what it kept in 16 bits once in either pass, along the other dimension in
+        backward: with a scale per tensor two readings and a write, and a transposed copy of what
+        both products of a pass read (8 bytes), of blocks one reading and a write (6), where
+        Transformer Engine reads once and writes both (4).
+        """
+        if precision not in NARROW:
+            return 0.0
+        torchao = {"tensorwise": 8.0 / 4.0, "blockwise": 6.0 / 4.0}
+        return torchao.get(self.fp8, 1.0) if self.framework == "fsdp" else 1.0
+
     def ran(self, text: str) -> bool:
         """Whether a measured row that says this of its source ran it."""
         return any(re.search(pattern, text, re.I) for pattern in self.rows)

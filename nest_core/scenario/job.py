@@ -30,7 +30,7 @@ from nest_core.costs.tables import (
     model_flops,
 )
 from nest_core.fabric import Fabric
-from nest_core.hardware import NARROW, Accelerator, Stack, hidden_shares, hiding, load_family
+from nest_core.hardware import Accelerator, Stack, hidden_shares, hiding, load_family
 from nest_core.network import Network, collapse, reduce_scatters
 from nest_core.workload import RECOMPUTE, Accumulation, Launching, Model, Strategy, check_experts
 
@@ -113,7 +113,7 @@ class Job:
             accumulation=self.accumulation,
             launching=Launching(
                 self.stack.eager_experts,
-                self.precision in NARROW,
+                self.stack.casts(self.precision),
                 self.stack.launch == "layer_graphs",
             ),
         )

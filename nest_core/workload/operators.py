@@ -145,16 +145,16 @@ class Launching:
     ----------
     is_eager : bool
         Whether tokens are routed by kernels issued one by one, and every expert's products (and
-        where ``casts``, the conversions of their operands) are launched each for itself, as
+        in less than 16 bits the conversions of their operands) are launched each for itself, as
         Transformer Engine's grouped products are. Else each operator issues what moves its bytes.
-    casts : bool
-        Whether products run in less than 16 bits.
+    casts : float
+        Bytes moved to convert an operand over those that its precision needs; 0: in 16 bits.
     is_captured : bool
         Whether CUDA graphs replay attention, norms and the router of every layer.
     """
 
     is_eager: bool = False
-    casts: bool = False
+    casts: float = 0.0
     is_captured: bool = False
 
 
@@ -307,10 +307,11 @@ def _launched(
     for kernel in kernels:
         number = 1.0 + more
         if launching.is_eager and operator.op == "grouped_linear" and kernel.unit == "gemm":
-            conversions = launching.casts and kernel.cast > 0.0
+            conversions = launching.casts > 0.0 and kernel.cast > 0.0
             number += LOOPED * ((1 + conversions) * kernel.shape[0] - 1)
             kernel = replace(kernel, at_once=STREAMS)
-        issued.append(replace(kernel, launches=0.0 if is_captured else number))
+        cast = kernel.cast * (launching.casts or 1.0)
+        issued.append(replace(kernel, cast=cast, launches=0.0 if is_captured else number))
         more = 0.0  # once an operator
     return tuple(issued)
 

@@ -135,6 +135,8 @@ HIDDEN_TENSORS = re.compile(r"async[-_ ]?(?:tp|tensor)|tp_comm_overlap|userbuffe
 MEGATRON = re.compile(r"NVIDIA(-NeMo)?/Megatron", re.I)
 TITAN = re.compile(r"torchtitan|pytorch/ao|torchao", re.I)
 EVERY_NTH = re.compile(r"(?:every[-_ ]|selective_)(other|second|third|[2-9](?:nd|rd|th))", re.I)
+PARTLY = re.compile(r"(linears?|grouped gemm|grouped_mm|moe|experts)( only)?$", re.I)
+BOTH = re.compile(r"linears? *\+ *grouped", re.I)
 ZERO_BUBBLE = re.compile(r"zero-?bubble|zb-?v", re.I)
 
 
@@ -149,6 +151,9 @@ def arm_run(cells: Mapping[str, str]) -> Run:
         If it recomputes modules that are none.
     """
     identity = f"{cells['group']}/{cells['arm']}"
+    products = cells.get("precision_recipe", "")
+    if PARTLY.search(products) and not BOTH.search(products):
+        raise Unusable("runs some products in 8 bits and others in 16, which no plan states")
     if ZERO_BUBBLE.search(cells.get("vp_layout", "")):
         raise Unusable("runs a zero-bubble schedule of several virtual stages, which is left out")
     sizes = _sizes(cells)
@@ -309,6 +314,7 @@ def _settings(cells: Mapping[str, str], notes: str) -> dict[str, str]:
     overlap = f"{cells.get('overlap_flags', '')} {cells.get('other', '')}"
     words = [notes, cells.get("overlap_flags", ""), cells.get("dispatcher", "")]
     words += ["async tp"] * bool(HIDDEN_TENSORS.search(overlap))
+    words.append(f"graphs: {cells.get('cuda_graphs', '')}")
     if etp := cells.get("etp", ""):
         words.append(f"etp={etp}")
     if launched := re.search(r"torch\.compile|\beager\b", cells.get("other", "")):
@@ -331,7 +337,9 @@ def _settings(cells: Mapping[str, str], notes: str) -> dict[str, str]:
         "dp": cells.get("dp", ""),
         "micro_batch": cells.get("micro_batch", ""),
         "global_batch_seqs": cells.get("global_batch", ""),
-        "precision": cells.get("precision_recipe", "") or "bf16",
+        # torchao's table says "float8/mx" of all recipes, whichever of both they are.
+        "precision": re.sub(r"^float8/mx (?!mx)", "float8 ", cells.get("precision_recipe", ""))
+        or "bf16",
         "recompute": _recompute(cells.get("recompute", "")),
         "seq_parallel": "1" if cells["tp"] not in ("", "1") else "0",
         "dist_opt_or_zero": sharding,
