@@ -6,6 +6,7 @@
   ``collectives_measured.csv``. ``fitted`` says whether a row's point was in the training half.
 * ``validate training`` and ``validate FILE.csv`` of training runs: `validate_training`.
 * ``validate pairs FILE.csv`` of experiments in which a setting was changed: `validate_pairs`.
+* ``validate mixtures``: expert degrees chosen beside those that were run: `validate_mixtures`.
 * ``validate fabric [FILE.csv]`` of experiments on two networks: `validate_fabric`.
 * ``validate LOG.txt``: the output of nccl-tests. Its rows are fitted on top of the shipped curve;
   ``fit`` holds regimes, errors before and after, and the text of a preset to keep.
@@ -32,7 +33,8 @@ GIGA = 1e9
 
 def validate(
     target: Annotated[
-        str, typer.Argument(help="collectives, training, pairs, fabric, a CSV file or a log.")
+        str,
+        typer.Argument(help="collectives, training, mixtures, pairs, fabric, a CSV file or a log."),
     ],
     file: Annotated[str, typer.Argument(help="After pairs or fabric: a CSV file.")] = "",
     as_json: JsonFlag = False,
@@ -48,6 +50,7 @@ def validate(
     from benchmarks.validation import (
         validate_collectives,
         validate_fabric,
+        validate_mixtures,
         validate_pairs,
         validate_training,
     )
@@ -68,6 +71,9 @@ def validate(
         return
     if target == "collectives":
         emit(validate_collectives.collectives(), as_json, validate_collectives.as_text)
+        return
+    if target == "mixtures":
+        emit(validate_mixtures.mixtures(), as_json, validate_mixtures.as_text)
         return
     if target == "training":
         emit(validate_training.training(), as_json, validate_training.as_text)

@@ -58,7 +58,7 @@ def _extent(folder: Path) -> str:
 def training_table(text: str, name: str) -> dict[str, object]:
     """A table that a person gives."""
     rows, unread = read_runs(text, name)
-    predictions, without = predict_rows(rows)
+    predictions, without = predict_rows(map(with_recipe, rows))
     return _fields(predictions, [*unread, *without])
 
 

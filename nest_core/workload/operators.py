@@ -127,6 +127,10 @@ LOOPED = 0.2
 """Of what issuing a kernel takes, what one more takes in a loop of the library: about a call of
 cuBLASLt, 13 of the 63 microseconds in which PyTorch and Megatron-LM issue one."""
 
+CONVERTING = 3.0
+"""Kernels of a conversion to less than 16 bits: scales are found, elements converted, and scales
+laid out as the product reads them."""
+
 STREAMS = 4.0
 """On which Transformer Engine runs the products of a group (``_NUM_STREAMS``, recalled)."""
 
@@ -307,8 +311,8 @@ def _launched(
     for kernel in kernels:
         number = 1.0 + more
         if launching.is_eager and operator.op == "grouped_linear" and kernel.unit == "gemm":
-            conversions = launching.casts > 0.0 and kernel.cast > 0.0
-            number += LOOPED * ((1 + conversions) * kernel.shape[0] - 1)
+            conversions = CONVERTING * (launching.casts > 0.0 and kernel.cast > 0.0)
+            number += LOOPED * ((1.0 + conversions) * kernel.shape[0] - 1.0)
             kernel = replace(kernel, at_once=STREAMS)
         cast = kernel.cast * (launching.casts or 1.0)
         issued.append(replace(kernel, cast=cast, launches=0.0 if is_captured else number))

@@ -15,6 +15,7 @@ from nest_core.hardware import backward_seconds, forward_seconds, load_accelerat
 from nest_core.workload import (
     Accumulation,
     Graph,
+    Launching,
     Layer,
     Strategy,
     chain,
@@ -358,3 +359,77 @@ def test_sums_of_gradients_do_not_shrink_with_the_tokens(name):
         assert (summed.weight_s <= (summed.compute_s - summed.forward_s - summed.weight_s)).all()
     assert seconds_more[0] > 0.9
     assert seconds_more[1] <= seconds_more[0]
+
+
+# Launches ---------------------------------------------------------------------------------------
+
+
+def launched(ep: int, **launching: float) -> float:
+    """Launches of a mixture's layer, in kernels."""
+    strategy = Strategy(sequence=4096, ep=ep, launching=Launching(**launching))
+    table = layer_table(load_model("qwen3-30b-a3b"), strategy, DEVICE, "bf16")
+    return float(table.launch_s[0, 1]) / DEVICE.family.host_s
+
+
+def test_every_expert_is_launched_for_itself():
+    """128 experts, two products forward and four backward: a fifth of a kernel for each more."""
+    few, many = (launched(ep, is_eager=1) - launched(ep) for ep in (8, 2))
+    assert many - few == pytest.approx(0.2 * 6 * (64 - 16))
+    # What routes tokens is issued on top, as much whatever a rank holds.
+    assert few - 0.2 * 6 * (16 - 1) == pytest.approx(7 + 5 + 8 + 3 + 3 + 2)
+
+
+def test_experts_in_8_bits_launch_their_conversions_too():
+    """Forward and for the inputs' gradients; those of weights read what these converted."""
+    more = launched(8, is_eager=1, casts=1) - launched(8, is_eager=1)
+    assert more == pytest.approx(0.2 * 4 * 16 * 3)
+    assert launched(8, casts=1) == launched(8)
+
+
+def test_graphs_of_layers_leave_the_experts_to_the_host():
+    """Attention, norms before it and the router are replayed; dispatch and experts are not."""
+    eager, captured = (launched(8, is_eager=1, is_captured=flag) for flag in (0, 1))
+    experts = [
+        operator
+        for operator in rows("qwen3-30b-a3b", Strategy(sequence=4096, ep=8))[1].operators
+        if operator.name.startswith(("experts.", "mlp_"))
+        and not operator.name.endswith(("router", "scores"))
+    ]
+    left = sum(len(op.forward) + len(op.backward) for op in experts) + 4  # all-to-alls
+    assert captured == pytest.approx(left + 0.2 * 6 * (16 - 1) + 8 + 3 + 3 + 2)
+    assert captured < eager
+
+
+def test_dense_layers_are_launched_as_before():
+    model = load_model("llama3-70b")
+    plain, eager = (
+        layer_table(model, Strategy(sequence=4096, launching=launching), DEVICE, "bf16")
+        for launching in (Launching(), Launching(is_eager=True))
+    )
+    np.testing.assert_array_equal(plain.launch_s, eager.launch_s)
+    np.testing.assert_array_equal(plain.compute_s, eager.compute_s)
+
+
+def test_small_products_of_experts_fill_no_waves_together():
+    """On as many streams as the library has: never faster, and alike for one expert a rank."""
+    model = load_model("qwen3-30b-a3b")
+    for ep, slower in ((8, True), (128, False)):
+        plain, streams = (
+            layer_table(model, Strategy(sequence=512, ep=ep, launching=launching), DEVICE, "bf16")
+            for launching in (Launching(), Launching(is_eager=True))
+        )
+        assert (streams.compute_s[1] > plain.compute_s[1]) == slower
+
+
+@pytest.mark.parametrize("casts", [1.0, 1.5, 2.0])
+def test_operands_are_converted_as_the_software_does(casts):
+    """In proportion, and in 16 bits not at all."""
+    model = load_model("llama3-70b")
+
+    def seconds_of(precision: str, times: float) -> float:
+        strategy = Strategy(sequence=4096, launching=Launching(casts=times))
+        return float(layer_table(model, strategy, DEVICE, precision).compute_s[1])
+
+    once = seconds_of("fp8", 2.0) - seconds_of("fp8", 1.0)
+    assert seconds_of("fp8", casts) - seconds_of("fp8", 1.0) == pytest.approx((casts - 1) * once)
+    assert seconds_of("bf16", casts) == seconds_of("bf16", 1.0)

@@ -157,3 +157,15 @@ def test_what_shards_is_read_beside_experts(words, zero):
     changed = {"zero_or_fsdp": words, "model": "Qwen3-30B-A3B", "ep": "8", "source": "a blog"}
     run = arm_run(arm("tensorwise_fp8ag", **changed))
     assert (run.point.zero, run.point.ep) == (zero, 8)
+
+
+@pytest.mark.parametrize("products", ["mxfp8 linears", "mxfp8 grouped GEMM", "fp8 moe only"])
+def test_products_of_which_some_are_narrow_are_refused(products):
+    with pytest.raises(Unusable, match="runs some products in 8 bits and others in 16"):
+        arm_run(arm("tensorwise_fp8ag", precision_recipe=products))
+
+
+def test_graphs_are_read():
+    words = ("none", "TE attn+moe_router+moe_preprocess", "full iteration graph")
+    facts = [arm_run(arm("tensorwise_fp8ag", cuda_graphs=each)).fact("launch") for each in words]
+    assert facts == [None, "layer_graphs", "iteration_graphs"]
