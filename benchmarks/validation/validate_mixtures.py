@@ -1,9 +1,10 @@
 """Target ``mixtures``: the expert degree of the search's plan beside what was run.
 
 Published runs of mixtures of experts under Megatron-LM's and Megatron-Bridge's recipes, one a
-model, machine, batch and precision (the fastest), and shipped scenarios with a mixture in them. Each job
-is searched as `benchmarks.validation.training.optima` does it, and the plan that was run is priced
-by the same costs; what it takes longer for is in seconds per iteration, by the terms of its price.
+model, machine, batch and precision (the fastest), and shipped scenarios with a mixture in them.
+Each job is searched as `benchmarks.validation.training.optima` does it, and the plan that was run
+is priced by the same costs; what it takes longer for is in seconds per iteration, by the terms of
+its price.
 """
 
 from __future__ import annotations

@@ -180,6 +180,9 @@ class Job:
     def lower_bound(self, tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
         """Return what one sequence takes and holds at least, at any micro-batch; see `Problem`."""
         strategy = self.strategy(tp, sp, 1, cp, ep, etp)
+        if ep == 1:  # it also stands for ranks that hold, and launch, fewer experts
+            few = replace(strategy.launching, is_eager=False)
+            strategy = replace(strategy, launching=few)
         check_experts(self.model, strategy)
         return lower_bound_table(
             self.model,
