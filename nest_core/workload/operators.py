@@ -228,12 +228,12 @@ def operators(
         Whether backward keeps what it does in JAX, else as in PyTorch.
     """
     wider = grouped((node.together, node) for node in graph.nodes if node.together)
-    found = (
+    evaluated = (
         _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation, jax)
         for node in graph.nodes
         if node.op not in ("input", "reshape")
     )
-    return tuple(found) if launching == PLAIN_LAUNCHES else _issued(found, launching)
+    return tuple(evaluated) if launching == PLAIN_LAUNCHES else _issued(evaluated, launching)
 
 
 def issued(kernels: Iterable[Kernel]) -> float:
@@ -287,7 +287,7 @@ def _operator(
     )
 
 
-def _issued(found: Iterable[Operator], launching: Launching) -> tuple[Operator, ...]:
+def _issued(evaluated: Iterable[Operator], launching: Launching) -> tuple[Operator, ...]:
     """Return operators with what the host does to issue their kernels."""
     return tuple(
         replace(
@@ -295,7 +295,7 @@ def _issued(found: Iterable[Operator], launching: Launching) -> tuple[Operator, 
             forward=_launched(operator, operator.forward, 0, launching),
             backward=_launched(operator, operator.backward, 1, launching),
         )
-        for operator in found
+        for operator in evaluated
     )
 
 
