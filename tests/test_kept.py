@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.documents.kept import kept_within
+from nest_core.documents.presets import kept_within
 
 
 @settings(max_examples=200)

@@ -22,7 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from nest_core.documents.quoting import as_cell, as_markdown, as_plot, csv_text, of_cell
+from nest_core.documents.text import as_cell, as_markdown, as_plot, csv_text, of_cell
 from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.interop.formats import read_fabric, write_fabric
 from nest_core.report.figures import Chart
@@ -326,7 +326,7 @@ def test_a_usual_edge_list_has_no_apostrophes(name):
 def test_only_one_place_writes_csv():
     """Who writes rows by hand forgets the apostrophe."""
     own = {
-        "nest_core/documents/quoting.py",
+        "nest_core/documents/text.py",
         "nest_core/bill/cables.py",  # millions of rows in pieces, of cells that are quoted
     }
     writes = re.compile(r"\.writerows?\(|\bDictWriter\(|\.to_csv\(\s*(?:index|path)")

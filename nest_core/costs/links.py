@@ -33,7 +33,7 @@ from nest_core.costs.layout import rank_mapping
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.software import Software, most_nodes
-from nest_core.documents.kept import kept_within
+from nest_core.documents.presets import kept_within
 from nest_core.network import (
     Dispatch,
     FloatArray,

@@ -14,7 +14,7 @@ from nest_core.costs.head_room import SURE, at_most
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.plan import Point, acting_zero
 from nest_core.costs.software import LINKS_ALONE, Software
-from nest_core.documents.kept import kept_within
+from nest_core.documents.presets import kept_within
 from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
 from nest_core.workload import NO_OFFLOAD, RECOMPUTE, Offload, method_of
 

@@ -47,7 +47,7 @@ from nest_core.costs.zero import (
     whole_bytes,
 )
 from nest_core.documents.compiled import compiled
-from nest_core.documents.kept import kept_within
+from nest_core.documents.presets import kept_within
 from nest_core.network import FloatArray, IntArray, Kind
 
 __all__ = [

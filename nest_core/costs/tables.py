@@ -13,8 +13,7 @@ from nest_core.costs.problem import (
     StateBytes,
     with_methods,
 )
-from nest_core.documents.kept import kept_within
-from nest_core.documents.presets import edition, kept_per_edition
+from nest_core.documents.presets import edition, kept_per_edition, kept_within
 from nest_core.hardware import NARROW, Accelerator, backward_seconds, forward_seconds, least_seconds
 from nest_core.hardware import seconds as kernel_seconds
 from nest_core.hardware.memory_rules import PLAIN_MEMORY, MemoryRules

@@ -36,8 +36,17 @@ from nest_core.documents.presets import (
     preset_names,
     preset_path,
 )
-from nest_core.documents.quoting import as_cell, as_markdown, as_plot, csv_text, of_cell
-from nest_core.documents.text import markdown_table, plain, table, truncated
+from nest_core.documents.text import (
+    as_cell,
+    as_markdown,
+    as_plot,
+    csv_text,
+    markdown_table,
+    of_cell,
+    plain,
+    table,
+    truncated,
+)
 from nest_core.documents.units import (
     GB,
     GIB,

@@ -8,15 +8,22 @@ here looks inside.
 Names reach the studio in addresses, widgets, uploads and notebooks of strangers. They lead to
 presets and nowhere else, unless the caller gives a folder where paths start (`named_file`): the
 command line does, and Python on one's own machine; no page and no worker process of one.
+
+A cache with two bounds: how many answers it keeps, and how much memory they take together.
+
+`functools.lru_cache` counts answers only. Where one may be a kilobyte or a megabyte, as what is
+asked for decides, a number of them is no bound.
 """
 
 import copy
 import hashlib
 import os
 import re
+import threading
 import time
 import tomllib
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -27,6 +34,7 @@ from nest_core.documents.files import is_packed, read_text
 __all__ = [
     "edition",
     "kept_per_edition",
+    "kept_within",
     "load_toml",
     "look_again",
     "looks_like_path",
@@ -35,6 +43,7 @@ __all__ = [
     "preset_names",
     "preset_path",
 ]
+
 
 MAX_KEY_PARTS = 16
 """A dotted key has at most this many parts."""
@@ -272,3 +281,50 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         ) from error
     except ValueError as error:  # a syntax error, or a number too long to read
         raise InputError(name, "must be valid TOML", str(error), "correct the file") from error
+
+
+def kept_within(
+    entries: int,
+    most_bytes: int,
+    size: Callable[[T], int],
+    content: Callable[..., Hashable] | None = None,
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Keep the last answers of a function, as far as both bounds allow.
+
+    Parameters
+    ----------
+    entries : int
+    most_bytes : int
+        Of all answers that are kept; a single one may be larger.
+    size : callable (answer) -> int
+        What one takes, bytes.
+    content : callable, optional
+        Takes what the function takes, and returns what its answer depends on; where it is left
+        out, the arguments, which are hashable then.
+    """
+
+    def kept(function: Callable[P, T]) -> Callable[P, T]:
+        cache: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
+        total = 0
+        lock = threading.Lock()
+
+        @wraps(function)
+        def answer(*args: P.args, **kwargs: P.kwargs) -> T:
+            nonlocal total
+            key = content(*args, **kwargs) if content else (args, tuple(kwargs.items()))
+            with lock:
+                if key in cache:
+                    cache.move_to_end(key)
+                    return cache[key][0]
+            value = function(*args, **kwargs)
+            with lock:
+                if key not in cache:
+                    cache[key] = value, size(value)
+                    total += cache[key][1]
+                while len(cache) > 1 and (len(cache) > entries or total > most_bytes):
+                    total -= cache.popitem(last=False)[1][1]
+            return value
+
+        return answer
+
+    return kept

@@ -8,8 +8,7 @@ from nest_core.fabric.files import build_fabric
 from nest_core.fabric.graph import MAX_LINKS, Element, GraphFabric, Link, as_graph, node_name
 from nest_core.fabric.hierarchical import Hierarchical, Tier
 from nest_core.fabric.scale_up import ScaleUp
-from nest_core.fabric.torus import Torus
-from nest_core.fabric.tpu import tpu_slice
+from nest_core.fabric.torus import Torus, tpu_slice
 
 __all__ = [
     "MAX_DEVICES",

@@ -12,8 +12,7 @@ from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.graph import GraphFabric
 from nest_core.fabric.hierarchical import Hierarchical
-from nest_core.fabric.torus import Torus
-from nest_core.fabric.tpu import slice_from_file
+from nest_core.fabric.torus import Torus, slice_from_file
 
 __all__ = ["KINDS", "Kind", "build_fabric", "register"]
 

@@ -1,17 +1,23 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, knows_nodes
-from nest_core.network.busiest import AS_BUSY, BusyLink, busiest_links, busy_link, load_of
+from nest_core.network.busiest import (
+    AS_BUSY,
+    BusyLink,
+    busiest_links,
+    busy_link,
+    link_group_name,
+    load_of,
+)
 from nest_core.network.collapse import collapse, is_counted
-from nest_core.network.dispatch import Dispatch, dispatch_phases, dispatched
 from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
 from nest_core.network.error import REMOTE_HOPS, block_levels, collapse_error
+from nest_core.network.exchanges import Dispatch, dispatch_phases, dispatched
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, exchange, level_blocks, ring
 from nest_core.network.levels import Level, Network, Outline
 from nest_core.network.link_graph import DEVICE, Path, shortest_paths
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap, Routes
-from nest_core.network.link_names import link_group_name
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.steps import CollectiveStep, Steps
 from nest_core.network.torus import TorusLinkMap, TorusShape

@@ -26,8 +26,7 @@ from nest_core.fabric.lattice import torus_of
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_graph import NIC, Links, read_links
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
-from nest_core.network.scale_up import ScaleUpLinkMap
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, ScaleUpLinkMap
 from nest_core.network.torus import TorusLinkMap
 from nest_core.network.tree import TreeLinkMap, TreeTier
 

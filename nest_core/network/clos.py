@@ -10,8 +10,14 @@ import numpy as np
 
 from nest_core.fabric import Clos
 from nest_core.network.levels import Level, Network
-from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray, rank_within
-from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
+from nest_core.network.link_map import (
+    ECMP_DRAWS,
+    FloatArray,
+    IntArray,
+    ScaleUpLinkMap,
+    rank_within,
+    scale_up_link_map,
+)
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
 __all__ = ["clos_network", "node_link_map"]

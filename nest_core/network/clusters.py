@@ -62,8 +62,14 @@ from nest_core.network.link_graph import (
     read_links,
     tables,
 )
-from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray, runs
-from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
+from nest_core.network.link_map import (
+    ECMP_DRAWS,
+    FloatArray,
+    IntArray,
+    ScaleUpLinkMap,
+    runs,
+    scale_up_link_map,
+)
 from nest_core.network.twins import Twins, inside_parts, reduced
 
 __all__ = ["graph_network", "meshed_nodes"]

@@ -26,8 +26,7 @@ from nest_core.network.algorithms import (
     check_op,
 )
 from nest_core.network.algorithms.spread import merged
-from nest_core.network.bottleneck import describe
-from nest_core.network.busiest import BusyLink, busiest_links, load_of
+from nest_core.network.busiest import BusyLink, busiest_links, describe, load_of
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases

@@ -24,11 +24,12 @@ from nest_core.network.link_map import (
     IntArray,
     LinkMap,
     Routes,
+    ScaleUpLinkMap,
     hashed,
     innermost,
     joined,
+    scale_up_link_map,
 )
-from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
 
 __all__ = ["DragonflyLinkMap", "dragonfly_network", "without_detours"]
 

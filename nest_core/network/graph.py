@@ -32,12 +32,12 @@ from nest_core.network.link_map import (
     IntArray,
     LinkMap,
     Routes,
+    ScaleUpLinkMap,
     hashed,
     innermost,
     joined,
     runs,
 )
-from nest_core.network.scale_up import ScaleUpLinkMap
 from nest_core.network.twins import Twins, reduced, whole
 
 __all__ = ["GraphLinkMap"]

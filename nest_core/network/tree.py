@@ -15,8 +15,15 @@ from functools import lru_cache
 import numpy as np
 
 from nest_core.network.kernels import Ways, climbs, meets
-from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes, hashed, joined
-from nest_core.network.scale_up import ScaleUpLinkMap
+from nest_core.network.link_map import (
+    FloatArray,
+    IntArray,
+    LinkMap,
+    Routes,
+    ScaleUpLinkMap,
+    hashed,
+    joined,
+)
 
 __all__ = ["TreeLinkMap", "TreeTier"]
 

@@ -25,7 +25,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.layout import Layout
 from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds
-from nest_core.documents.kept import kept_within
+from nest_core.documents.presets import kept_within
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.interleaved import solve_interleaved
 from nest_core.planner.program import Choices, solve_point

@@ -9,8 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
+from nest_core.documents.text import as_markdown
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.parameters import ratio_parameters
 from nest_studio.form.fabric import (

@@ -30,8 +30,7 @@ from nest_core.fabric import Hierarchical, Tier, Torus
 from nest_core.network import Level, Network, collapse, price_phases
 from nest_core.network.algorithms import algorithm_stages
 from nest_core.network.collective import collective
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes
-from nest_core.network.scale_up import scale_up_link_map
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, scale_up_link_map
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
 SAME = 0.01

@@ -11,8 +11,13 @@ from fabric_specs import CLOS, RAILS, TORI, rails
 
 from nest_core.network import Protocol, collapse, message_time
 from nest_core.network import groups as groups_of_flows
-from nest_core.network.dispatch import Dispatch, dispatched
-from nest_core.network.exchanges import all_to_all, counts_leaving, least_all_to_all
+from nest_core.network.exchanges import (
+    Dispatch,
+    all_to_all,
+    counts_leaving,
+    dispatched,
+    least_all_to_all,
+)
 from nest_core.network.groups import exchange
 from nest_core.network.phases import price_phases
 

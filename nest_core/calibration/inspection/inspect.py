@@ -12,8 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.calibration.collectives.nccl_log import NcclRun
-from nest_core.calibration.inspection.cluster import Cluster, cluster_of, nvlink_domain
-from nest_core.calibration.inspection.logs import Logs, read_logs
+from nest_core.calibration.inspection.cluster import (
+    Cluster,
+    Logs,
+    cluster_of,
+    nvlink_domain,
+    read_logs,
+)
 from nest_core.calibration.logs.launch import FIELD, Launch, read_launch
 from nest_core.calibration.training.machines import Machine, machine_of
 from nest_core.costs.software import software_of

@@ -41,9 +41,8 @@ from nest_core.costs import (
 from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds, stage_memory
 from nest_core.network import IntArray
 from nest_core.planner.levelwise.limits import attempts, least_objective, longest_by_memory
-from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy
+from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy, Stretch, stretch
 from nest_core.planner.levelwise.recurrence import Places
-from nest_core.planner.levelwise.slots import Stretch, stretch
 from nest_core.planner.levelwise.tables import (
     Hops,
     LevelChoice,

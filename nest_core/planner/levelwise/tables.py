@@ -22,8 +22,7 @@ from nest_core.costs.links import hop_times
 from nest_core.costs.ragged import ragged_hops
 from nest_core.costs.stages import PlanLinks, hop_seconds
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
-from nest_core.planner.levelwise.outer import Strategy
-from nest_core.planner.levelwise.slots import Slots, Stretch
+from nest_core.planner.levelwise.outer import Slots, Strategy, Stretch
 from nest_core.planner.program import Choices, CostTables, cost_tables
 
 __all__ = [

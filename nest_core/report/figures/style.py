@@ -17,7 +17,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.documents.quoting import as_plot, csv_text
+from nest_core.documents.text import as_plot, csv_text
 from nest_core.report.figures.data import plot_rows
 
 __all__ = [

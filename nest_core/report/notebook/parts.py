@@ -13,7 +13,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 from nbformat import NotebookNode
 
-from nest_core.documents.quoting import as_plot
+from nest_core.documents.text import as_plot
 
 __all__ = ["CellPart", "cell_parts"]
 
