@@ -6,6 +6,7 @@ Everywhere else times are seconds, sizes bytes, rates bytes per second, work FLO
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ceil_gib",
     "chance_percent",
     "does",
+    "figure_of",
     "format_days",
     "format_money",
     "format_ratio",
@@ -392,3 +394,11 @@ def _inverse(value: float, rough: float, convert: Callable[[float], float]) -> f
     # Multiplication skips some values; then the nearest has to do.
     near = (math.nextafter(rough, -math.inf), math.nextafter(rough, math.inf))
     return next((candidate for candidate in near if convert(candidate) == value), rough)
+
+
+def figure_of(value: object) -> float:
+    """Return a number of a file; NaN for what is none."""
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value) if str(value).isascii() else math.nan
+    return math.nan

@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nest_core.documents import MICROSECOND, InputError, require
+from nest_core.documents import MICROSECOND, InputError, figure_of, require
 from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measurement, op_name
 
 __all__ = [
@@ -243,7 +243,7 @@ def _op_of_row(words: list[str], ranks: int) -> str | None:
     """
     if ranks < 2 or len(words) < 13:
         return None
-    ratio = _figure(words[7]) / (_figure(words[6]) or math.nan) * ranks / (ranks - 1)
+    ratio = figure_of(words[7]) / (figure_of(words[6]) or math.nan) * ranks / (ranks - 1)
     if abs(ratio - 2) < _RATIO:
         return "all_reduce"
     return "reduce_scatter" if abs(ratio - 1) < _RATIO and words[3] != "none" else None
@@ -267,7 +267,7 @@ def _row(line: str, where: str) -> tuple[float, float] | None:
         len(words),
         "paste the log unchanged",
     )
-    size, microseconds = _figure(words[0]), _figure(figures[-columns])
+    size, microseconds = figure_of(words[0]), figure_of(figures[-columns])
     require(
         math.isfinite(microseconds) and microseconds > 0 and size <= _LARGEST,
         where,
@@ -275,7 +275,7 @@ def _row(line: str, where: str) -> tuple[float, float] | None:
         figures[-columns],
         "paste the log unchanged",
     )
-    wrong = next((word for word in figures[3 - columns :: 4] if _figure(word) > 0), None)
+    wrong = next((word for word in figures[3 - columns :: 4] if figure_of(word) > 0), None)
     require(
         wrong is None,
         where,
@@ -284,13 +284,6 @@ def _row(line: str, where: str) -> tuple[float, float] | None:
         "mend what makes results wrong, and run it again",
     )
     return (size, microseconds * MICROSECOND) if size else None
-
-
-def _figure(word: str) -> float:
-    try:
-        return float(word)
-    except (ValueError, OverflowError):
-        return math.nan
 
 
 def _stated(value: _Value | None, name: str, option: str, what: str) -> _Value:

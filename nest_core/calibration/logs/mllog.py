@@ -15,10 +15,11 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
-from nest_core.calibration.logs.report import MAX_STEPS, WARM_UP, LogReader, PrintedStep
+from nest_core.calibration.logs.report import MAX_STEPS, WARM_UP, LineTable, LogReader, PrintedStep
 from nest_core.documents import GIB
 
 __all__ = ["MllogReader"]
@@ -41,18 +42,16 @@ _SEQUENCES = {"gpt3": "2048"}
 _PLATFORM = re.compile(r"(\d{1,6}) ?x ?(.+)")
 
 
+@dataclass(eq=False)
 class MllogReader(LogReader):
     """Takes lines with MLPerf events."""
 
     framework = "MLPerf"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._previous: tuple[float, float] | None = None
-        self._between: list[PrintedStep] = []
-        self._averages: list[PrintedStep] = []
-        self._rates: list[float] = []
-        self.lines = {_TOKEN: (rf"{_TOKEN}\s*(\{{.*)", self._line)}
+    _previous: tuple[float, float] | None = None
+    _between: list[PrintedStep] = field(default_factory=list)
+    _averages: list[PrintedStep] = field(default_factory=list)
+    _rates: list[float] = field(default_factory=list)
 
     def _line(self, match: re.Match[str]) -> None:
         for text in match[1].split(_TOKEN):  # ranks may join their lines
@@ -116,6 +115,8 @@ class MllogReader(LogReader):
             self._previous = now, step
         if rate := _figure(value.get("throughput")):
             self._rates.append(rate)
+
+    lines: ClassVar[LineTable] = {_TOKEN: (rf"{_TOKEN}\s*(\{{.*)", _line)}
 
 
 def _counts_samples(steps: list[PrintedStep], averages: list[PrintedStep], batch: float) -> bool:

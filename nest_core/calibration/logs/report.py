@@ -11,13 +11,24 @@ or a line that is broken.
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import itemgetter
 from statistics import median, median_low
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
-__all__ = ["MAX_STEPS", "MIN_LINES", "LogReader", "PrintedStep", "Steady", "number", "steady_of"]
+from nest_core.documents import figure_of
+
+__all__ = [
+    "MAX_STEPS",
+    "MIN_LINES",
+    "LineTable",
+    "LogReader",
+    "PrintedStep",
+    "Steady",
+    "number",
+    "steady_of",
+]
 
 WARM_UP = 3
 """Steps at the start of a block that are never counted, nor the first line of one."""
@@ -113,6 +124,10 @@ MAX_STEPS = 50_000
 """More would fill the memory and move no median."""
 
 
+LineTable = Mapping[str, tuple[str, Callable[[Any, re.Match[str]], None]]]
+
+
+@dataclass(eq=False)
 class LogReader:
     """Takes lines of a log and holds what they say; each printer has a reader of its own.
 
@@ -143,19 +158,20 @@ class LogReader:
     """
 
     framework = "launch"
-    per: Literal["step", "sample", "token"] = "step"
+    per: ClassVar[Literal["step", "sample", "token"]] = "step"
     unit = step_text = ""
-    plan: tuple[str, ...] = ()
+    plan: ClassVar[tuple[str, ...]] = ()
     """Settings in which runs of one file must agree."""
 
-    def __init__(self) -> None:
-        self.lines: dict[str, tuple[str, Callable[[re.Match[str]], None]]] = {}
-        self.settings: dict[str, str] = {}
-        self.steps: list[PrintedStep] = []
-        self.memory_bytes: dict[str, float] = {}
-        self.notes: list[str] = []
-        self.runs: list[Mapping[str, str]] = []
-        self._block, self._last = 0, -1
+    lines: ClassVar[LineTable] = {}
+    settings: dict[str, str] = field(default_factory=dict)
+    steps: list[PrintedStep] = field(default_factory=list)
+    memory_bytes: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    runs: list[Mapping[str, str]] = field(default_factory=list)
+    _dump: dict[str, str] | None = None
+    _block: int = 0
+    _last: int = -1
 
     def read(self, block: bytes) -> None:
         """Take what the lines of a block say, in their order; colours and broken characters are
@@ -174,17 +190,28 @@ class LogReader:
             for match in re.finditer(pattern, text, re.MULTILINE)
         ]
         for _, take, match in sorted(matches, key=itemgetter(0)):
-            take(match)
+            take(self, match)
 
     def end(self) -> None:
         """End the log, with what its last lines began."""
+        self._close()
+
+    def _close(self) -> None:
+        """End a configuration that is printed line by line."""
+        if self._dump:
+            self.take_configuration(self._dump)
+        self._dump = None
+
+    def take_settings(self, match: re.Match[str]) -> None:
+        """Take the settings that a pattern names."""
+        self.settings |= {name: value for name, value in match.groupdict().items() if value}
 
     def add_memory(self, kind: str, amount: float | None, unit_bytes: float = 1.0) -> None:
         """Note that a device held so many bytes, if it is a number."""
         if amount:
             self.memory_bytes[kind] = max(amount * unit_bytes, self.memory_bytes.get(kind, 0.0))
 
-    def _configured(self, settings: Mapping[str, str]) -> None:
+    def take_configuration(self, settings: Mapping[str, str]) -> None:
         """Take a printed configuration; what follows belongs to a new start."""
         self.settings |= settings
         plan = {name: settings.get(name, "") for name in self.plan}
@@ -206,8 +233,5 @@ class LogReader:
 
 def number(text: str | None) -> float | None:
     """Return a positive number; None for what two lines made of one another, and for nothing."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
+    value = figure_of(text)
     return value if 0 < value < 1e15 else None

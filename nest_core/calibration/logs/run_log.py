@@ -10,13 +10,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nest_core.calibration.logs.deepspeed import DeepspeedReader
 from nest_core.calibration.logs.launch import is_whole, settings_in
-from nest_core.calibration.logs.megatron import MegatronReader, NemoReader
 from nest_core.calibration.logs.mllog import MllogReader
+from nest_core.calibration.logs.readers import (
+    DeepspeedReader,
+    MegatronReader,
+    NemoReader,
+    TorchtitanReader,
+)
 from nest_core.calibration.logs.report import MIN_LINES, LogReader, Steady, steady_of
 from nest_core.calibration.logs.settings import columns_of, model_columns
-from nest_core.calibration.logs.torchtitan import TorchtitanReader
 from nest_core.calibration.training.machines import find_machine, machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable

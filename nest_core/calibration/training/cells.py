@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from nest_core.documents import figure_of
+
 __all__ = [
     "FRAMEWORKS",
     "MEMORY_KIND",
@@ -188,10 +190,7 @@ def figure(text: str) -> float | None:
     cell = text.strip()
     if not cell or cell.lower() in ("nan", "none", "null", "-"):
         return None
-    try:
-        value = float(cell)
-    except ValueError as error:
-        raise NotNumber(cell) from error
+    value = figure_of(cell)
     if not math.isfinite(value):
         raise NotNumber(cell)
     return value

@@ -17,7 +17,8 @@ from nest_core.interop.exporters import (
     slurm,
     torchtitan,
 )
-from nest_core.interop.exporters.values import RELEASES, ExportFiles, ExportRefused, refuse_first
+from nest_core.interop.exporters.releases import RELEASES
+from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_first
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["RELEASES", "TARGETS", "ExportFiles", "ExportRefused", "export_plan"]

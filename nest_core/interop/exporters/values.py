@@ -9,10 +9,6 @@ Ranks on hosts: which host, and which of its devices, carries rank 0, 1, 2, …
 A rank's number is its place along the axes of the plan's order (`nest_core.costs.layout`); the
 device order says where that number sits. Hosts are those of `nest_core.network.Network.host`,
 numbered as their first devices are: a tray of an NVL72 rack, not the 72 devices that NVLink joins.
-
-The release that every target is written for, said here and nowhere else.
-
-Files, pages, documents and the programs of ``make outside`` take it from here.
 """
 
 import re
@@ -28,12 +24,11 @@ from nest_core.costs.layout import device_order
 from nest_core.costs.plan_words import SCHEDULES_IN_WORDS, plan_words
 from nest_core.documents import InputError, capital, shortened
 from nest_core.documents.schema import parameter
+from nest_core.interop.exporters.releases import RELEASES
 from nest_core.network import IntArray, Network, collapse
 from nest_core.scenario import ScenarioValues, scenario_title
 
 __all__ = [
-    "PACKAGES",
-    "RELEASES",
     "ExportFiles",
     "ExportRefused",
     "HostMapping",
@@ -368,26 +363,3 @@ def torchrun(rank_mapping: HostMapping, script: Sequence[str]) -> str:
     else:
         options.append("--standalone")
     return setup + " \\\n  ".join(["exec torchrun", *options, *script]) + "\n"
-
-
-PACKAGES: Mapping[str, str] = {
-    "megatron-core": "0.19.2",
-    "megatron-bridge": "0.6.2",
-    "deepspeed": "0.19.8",
-    "torchtitan": "0.3.0",
-    "maxtext": "0.2.5",
-}
-"""Releases on the Python package index."""
-
-_CORE = f"megatron-core {PACKAGES['megatron-core']}"
-
-RELEASES: Mapping[str, str] = {
-    "megatron": f"Megatron-LM ({_CORE})",
-    "nemo": f"Megatron-Bridge {PACKAGES['megatron-bridge']} ({_CORE})",
-    "deepspeed": f"DeepSpeed {PACKAGES['deepspeed']}",
-    "torchtitan": f"torchtitan {PACKAGES['torchtitan']}",
-    "maxtext": f"MaxText {PACKAGES['maxtext']}",
-    "slurm": "Slurm 22.05.8",
-    "astra-sim": "ASTRA-sim commit 2ad88b8d, Chakra schema commit 6dc63e14",
-}
-"""What the files of every target are written for, by the name that ``--to`` takes."""

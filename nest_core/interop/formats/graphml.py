@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from nest_core.documents import gigabytes, microseconds, plural
+from nest_core.documents import figure_of, gigabytes, microseconds, plural
 from nest_core.fabric import Element, Fabric, GraphFabric, as_graph
 from nest_core.fabric.drawing import element_names, groups_of
 from nest_core.interop.formats.draft import Draft
@@ -28,7 +28,6 @@ from nest_core.interop.formats.values import (
     Reading,
     Source,
     check_plain_names,
-    figure_of,
     listed,
 )
 from nest_core.network import collapse

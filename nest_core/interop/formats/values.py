@@ -4,14 +4,12 @@ A reader turns a `Source` into a document of the studio's own schema and notes; 
 fabric into `FabricText`. Figures in documents are human units (GB/s, us), as in the files.
 """
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents import InputError, plural, require
+from nest_core.documents import InputError, figure_of, plural, require
 from nest_core.fabric import MAX_DEVICES, Fabric, GraphFabric
 
 __all__ = [
@@ -22,7 +20,6 @@ __all__ = [
     "Reading",
     "Source",
     "check_plain_names",
-    "figure_of",
     "level_table",
     "listed",
     "short_name",
@@ -296,14 +293,6 @@ def short_name(host: str) -> str:
     'node07'
     """
     return host.partition(".")[0].lower()
-
-
-def figure_of(value: object) -> float:
-    """Return a number of a file; NaN for what is none."""
-    with suppress(ValueError, OverflowError):
-        if isinstance(value, int | float | str) and not isinstance(value, bool):
-            return float(value) if str(value).isascii() else math.nan
-    return math.nan
 
 
 def unsaid(
