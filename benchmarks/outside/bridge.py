@@ -7,7 +7,7 @@ on 3.11, with two of them stood in for (``inside/bridge_plans.py``).
 from benchmarks.outside.megatron import JOBS, MODELS, PINS
 from benchmarks.outside.plans import export_rows
 from benchmarks.outside.tool import Row, Tool
-from nest_core.interop.exporters.values import PACKAGES
+from nest_core.interop.exporters.releases import PACKAGES
 
 VERSION, CORE = PACKAGES["megatron-bridge"], PACKAGES["megatron-core"]
 TOOL = Tool(

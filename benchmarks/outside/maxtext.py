@@ -10,7 +10,7 @@ import math
 from benchmarks.outside.plans import export_rows
 from benchmarks.outside.tool import BUILD, Row, Tool, read_cases
 from nest_core.interop.exporters.maxtext import mesh_dimensions
-from nest_core.interop.exporters.values import PACKAGES
+from nest_core.interop.exporters.releases import PACKAGES
 
 VERSION = PACKAGES["maxtext"]
 TOOL = Tool(

@@ -2,7 +2,7 @@
 
 from benchmarks.outside.plans import export_rows
 from benchmarks.outside.tool import Row, Tool
-from nest_core.interop.exporters.values import PACKAGES
+from nest_core.interop.exporters.releases import PACKAGES
 
 VERSION = PACKAGES["megatron-core"]
 TOOL = Tool(

@@ -9,7 +9,7 @@ import pytest
 from export_cases import DATA
 
 from nest_core.interop.exporters import RELEASES, TARGETS
-from nest_core.interop.exporters.values import PACKAGES
+from nest_core.interop.exporters.releases import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBER = re.compile(r"\d+(?:\.\d+){2}|commit [0-9a-f]{8}")
