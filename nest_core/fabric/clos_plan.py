@@ -9,7 +9,6 @@ from nest_core.documents.errors import require
 from nest_core.documents.schema.fabric import Oversubscribe, Spread
 from nest_core.documents.units import gigabytes
 from nest_core.fabric.checks import (
-    Routing,
     check_devices,
     check_hosts,
     check_routing,
@@ -111,13 +110,8 @@ class ClosPlan(Fabric):
     planes: int = 1
     rails: int = 0
     pods: Literal["units", "rails"] = "units"
-    routing: Routing = "adaptive"
-    ecmp_seed: int = 0
-    missing: tuple[str, ...] = ()
     installed: int = 0
     oversubscribe: Oversubscribe = "remove_uplinks"
-    devices_per_host: int = 0
-    optics: tuple[tuple[str, str], ...] = ()
     spread: Spread | None = None
     nodes_per_rack: int = 0
     spine_link_Bps: float = 0.0

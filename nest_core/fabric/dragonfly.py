@@ -26,7 +26,6 @@ from nest_core.documents.schema.fabric import DragonflyTable, IntraNodeTable
 from nest_core.fabric.checks import (
     IntArray,
     LinkGraph,
-    Routing,
     check_devices,
     check_routing,
     positive,
@@ -84,9 +83,6 @@ class Dragonfly(Fabric):
     groups: int = 0
     devices_per_node: int = 1
     nic_bandwidth_Bps: float = 0.0
-    routing: Routing = "adaptive"
-    ecmp_seed: int = 0
-    optics: tuple[tuple[str, str], ...] = ()
     nics_per_node: int = 1
 
     def __post_init__(self) -> None:

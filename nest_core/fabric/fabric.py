@@ -72,6 +72,16 @@ class Fabric(ABC):
     name: str
     assumed_inside_Bps: float = field(default=0.0, kw_only=True)
     """Rate of its links inside nodes that its source does not state; 0: none is assumed."""
+    routing: Routing = field(default="adaptive", kw_only=True)
+    """How flows choose among paths."""
+    ecmp_seed: int = field(default=0, kw_only=True)
+    """Of the hash that spreads flows."""
+    missing: tuple[str, ...] = field(default=(), kw_only=True)
+    """Elements that it counts and does not have."""
+    optics: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    """Kind of cable or optics by tier, where the fabric names it."""
+    devices_per_host: int = field(default=0, kw_only=True)
+    """Devices that one operating system sees, where a node has several hosts; else 0."""
 
     noun: ClassVar[str] = "fabric"
     """What messages call one of this kind."""
@@ -142,31 +152,6 @@ class Fabric(ABC):
         rate = f"{gigabytes(self.assumed_inside_Bps):g} GB/s per device inside nodes"
         words = (f"Assumed: {rate}, which no file states; a plan takes its accelerator's own.",)
         return words if self.assumed_inside_Bps else ()
-
-    @property
-    def routing(self) -> Routing:
-        """How flows choose among paths."""
-        return "adaptive"
-
-    @property
-    def ecmp_seed(self) -> int:
-        """Of the hash that spreads flows."""
-        return 0
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Elements that it counts and does not have."""
-        return ()
-
-    @property
-    def optics(self) -> tuple[tuple[str, str], ...]:
-        """Kind of cable or optics by tier, where the fabric names it."""
-        return ()
-
-    @property
-    def devices_per_host(self) -> int:
-        """Devices that one operating system sees, where a node has several hosts; else 0."""
-        return 0
 
     @property
     def sizing(self) -> object | None:

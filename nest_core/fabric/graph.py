@@ -20,7 +20,6 @@ from nest_core.fabric.checks import (
     MAX_EXPLICIT_DEVICES,
     TABLED,
     LinkGraph,
-    Routing,
     check_routing,
     positive,
     whole,
@@ -101,8 +100,6 @@ class GraphFabric(Fabric):
 
     elements: tuple[Element, ...]
     links: tuple[Link, ...]
-    routing: Routing = "adaptive"
-    ecmp_seed: int = 0
     forwarding: tuple[SubnetSwitch, ...] = ()
 
     def __post_init__(self) -> None:
@@ -147,9 +144,9 @@ class GraphFabric(Fabric):
                 )
                 for entry in links or ()
             ),
-            file.routing,
-            file.ecmp_seed,
             tuple(map(SubnetSwitch.from_file, forwarding or ())),
+            routing=file.routing,
+            ecmp_seed=file.ecmp_seed,
         )
 
     def tables(self) -> Document:
@@ -411,8 +408,8 @@ def as_graph(fabric: Fabric) -> GraphFabric:
         Link(names[a], names[b], data["bandwidth_Bps"], int(data["count"]), data["latency_s"])
         for a, b, data in graph.edges(data=True)
     )
-    routing = (fabric.routing, fabric.ecmp_seed) if fabric.routed else ()
-    return GraphFabric(fabric.name, elements, links, *routing)
+    routing = fabric.routing if fabric.routed else "adaptive"
+    return GraphFabric(fabric.name, elements, links, routing=routing, ecmp_seed=fabric.ecmp_seed)
 
 
 @as_graph.register

@@ -30,7 +30,6 @@ from nest_core.documents.schema import FabricFile, LevelTable
 from nest_core.fabric.checks import (
     IntArray,
     LinkGraph,
-    Routing,
     check_devices,
     check_hosts,
     check_some_left,
@@ -144,9 +143,6 @@ class Hierarchical(Fabric):
     routed = False
 
     tiers: tuple[Tier, ...]
-    missing: tuple[str, ...] = ()
-    devices_per_host: int = 0
-    routing: Routing = "adaptive"
 
     def __post_init__(self) -> None:
         require(self.tiers, "level", "must list at least one level", [], "add a [[level]] table")
@@ -192,7 +188,13 @@ class Hierarchical(Fabric):
     def from_file(cls, file: FabricFile, levels: list[LevelTable]) -> Self:
         """Return the fabric of a file's levels."""
         tiers = tuple(Tier.from_table(index, level) for index, level in enumerate(levels))
-        return cls(file.name, tiers, tuple(file.missing), file.devices_per_host or 0, file.routing)
+        return cls(
+            file.name,
+            tiers,
+            missing=tuple(file.missing),
+            devices_per_host=file.devices_per_host or 0,
+            routing=file.routing,
+        )
 
     def tables(self) -> Document:
         """Its levels."""

@@ -293,7 +293,7 @@ def _lattice(fabric: GraphFabric, torus: Torus, placed: Sequence[int]) -> Lattic
         torus.link_bandwidth_Bps,
         torus.hop_latency_s,
         torus.twisted,
-        missing,
+        missing=missing,
     )
     routers = [element.id for element in fabric.elements if element.role == "switch"]
     return Lattice(

@@ -52,6 +52,9 @@ from nest_core.fabric.fabric import Document, Fabric
 __all__ = ["LINK_BPS", "MAX_DIAMETER", "Generation", "Torus", "slice_from_file", "tpu_slice"]
 
 
+_USUAL = {"nics_per_device": 0, "nic_bandwidth_GBps": 0.0, "devices_per_node": 1, "twisted": False}
+"""What files of tori need not say."""
+
 MAX_DIAMETER = 4096
 
 
@@ -92,8 +95,6 @@ class Torus(Fabric):
     link_bandwidth_Bps: float
     hop_latency_s: float
     twisted: bool = False
-    missing: tuple[str, ...] = ()
-    routing: Routing = "adaptive"
     nics_per_device: int = 0
     nic_bandwidth_Bps: float = 0.0
     devices_per_node: int = 1
@@ -182,27 +183,26 @@ class Torus(Fabric):
             from_gbps_bytes(table.link_bandwidth_GBps),
             from_microseconds(table.hop_latency_us),
             table.twisted,
-            tuple(file.missing),
-            file.routing,
             table.nics_per_device or 0,
             from_gbps_bytes(table.nic_bandwidth_GBps) if table.nic_bandwidth_GBps else 0.0,
             table.devices_per_node,
+            missing=tuple(file.missing),
+            routing=file.routing,
         )
 
     def tables(self) -> Document:
         """``[torus]``, whatever it was read from."""
-        torus: Document = {
+        every = {
             "shape": list(self.shape),
             "wrap": list(self.wrap),
             "link_bandwidth_GBps": gigabytes(self.link_bandwidth_Bps),
             "hop_latency_us": microseconds(self.hop_latency_s),
+            "nics_per_device": self.nics_per_device,
+            "nic_bandwidth_GBps": gigabytes(self.nic_bandwidth_Bps),
+            "devices_per_node": self.devices_per_node,
+            "twisted": self.twisted,
         }
-        if self.nics_per_device:
-            torus["nics_per_device"] = self.nics_per_device
-            torus["nic_bandwidth_GBps"] = gigabytes(self.nic_bandwidth_Bps)
-        if self.devices_per_node > 1:
-            torus["devices_per_node"] = self.devices_per_node
-        return {"torus": torus | ({"twisted": True} if self.twisted else {})}
+        return {"torus": {key: value for key, value in every.items() if value != _USUAL.get(key)}}
 
     def _called(self) -> str:
         return "torus" if any(self.wrap) else "mesh"
@@ -428,8 +428,8 @@ def tpu_slice(
         link_bandwidth_Bps or LINK_BPS[generation],
         hop_latency_s,
         twisted,
-        missing,
-        routing,
+        missing=missing,
+        routing=routing,
     )
 
 
