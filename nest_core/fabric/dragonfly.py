@@ -171,9 +171,8 @@ class Dragonfly(Fabric):
             "devices_per_node": self.devices_per_node,
             "nic_bandwidth_GBps": gigabytes(self.nic_bandwidth_Bps),
         }
-        if self.nics_per_node > 1:
-            table["nics_per_node"] = self.nics_per_node
-        return {"dragonfly": table, "intra_node": self.scale_up.table()}
+        more = {"nics_per_node": self.nics_per_node} if self.nics_per_node > 1 else {}
+        return {"dragonfly": table | more, "intra_node": self.scale_up.table()}
 
     def switch_ports(self) -> tuple[SwitchPorts, ...]:
         """Ports of a router; up are those to other routers."""

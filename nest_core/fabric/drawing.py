@@ -8,6 +8,7 @@ Whether it is a fabric, `nest_core.documents.schema.checked` and `build_fabric` 
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Literal
@@ -96,10 +97,11 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
             drawing["ecmp_seed"] = fabric.ecmp_seed
     names = element_names(graph, fabric)
     groups = groups_of(graph, nesting, fabric)
-    for node, data in graph.nodes(data=True):
-        element = {"id": names[node], "role": data["role"], "group": groups[node]}
-        stated = {"radix": data.get("radix", 0), "count": data.get("count", 1)}
-        drawing["element"].append(element | _only(stated, ("radix", "count")))
+    drawing["element"] += [
+        {"id": names[node], "role": data["role"], "group": groups[node]}
+        | _only({"radix": data.get("radix", 0), "count": data.get("count", 1)}, ("radix", "count"))
+        for node, data in graph.nodes(data=True)
+    ]
     drawing["link"] += [
         {
             "a": names[a],
@@ -339,12 +341,10 @@ def _free(name: str, taken: Collection[str], passed: Passed) -> str:
 
 def _copied_groups(drawing: Drawing, chosen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return new paths for groups that are copied whole; parts of a group stay inside it."""
-    members: dict[str, int] = {}
-    picked: dict[str, int] = {}
-    for entries, counts in ((drawing["element"], members), (chosen, picked)):
-        for entry in entries:
-            for path in _ancestry(entry.get("group", "")):
-                counts[path] = counts.get(path, 0) + 1
+    members, picked = (
+        Counter(path for entry in entries for path in _ancestry(entry.get("group", "")))
+        for entries in (drawing["element"], chosen)
+    )
     renamed: dict[str, str] = {}
     taken = {path.rpartition("/")[2] for path in members}
     passed: Passed = {}

@@ -1,6 +1,5 @@
 """Fabrics drawn element by element: devices, NICs, switches and the links between them."""
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, Literal, Self
@@ -12,6 +11,7 @@ from nest_core.documents import (
     gigabytes,
     microseconds,
     require,
+    summed,
 )
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import ElementTable, ForwardingTable, LinkTable
@@ -330,12 +330,9 @@ class GraphFabric(Fabric):
             positive(f"{field}.latency_us", link.latency_s, zero=True)
 
     def _check_ports(self) -> None:
-        ports: Counter[str] = Counter()
-        for link in self.links:
-            ports[link.a] += link.count
-            ports[link.b] += link.count
+        ports = summed((end, link.count) for link in self.links for end in (link.a, link.b))
         for index, element in enumerate(self.elements):
-            if 0 < element.radix * element.count < ports[element.id]:
+            if 0 < element.radix * element.count < ports.get(element.id, 0):
                 least = -(-ports[element.id] // element.count)
                 share = "" if element.count == 1 else f" over its {element.count} switches"
                 raise InputError(

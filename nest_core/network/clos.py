@@ -14,13 +14,12 @@ from nest_core.network.link_map import (
     ECMP_DRAWS,
     FloatArray,
     IntArray,
-    ScaleUpLinkMap,
+    node_link_map,
     rank_within,
-    scale_up_link_map,
 )
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
-__all__ = ["clos_network", "node_link_map"]
+__all__ = ["clos_network"]
 
 
 def clos_network(fabric: Clos, leaf_uplinks: int | None = None) -> Network:
@@ -58,16 +57,6 @@ def clos_network(fabric: Clos, leaf_uplinks: int | None = None) -> Network:
     hosts = fabric.host_of() if fabric.devices_per_host else None
     return Network(
         fabric.devices, _levels(fabric, node, links), link_map, _nesting(fabric, node), hosts=hosts
-    )
-
-
-def node_link_map(fabric: Clos) -> ScaleUpLinkMap | None:
-    """Direct links between the devices of every node; None where a switch joins them."""
-    links = fabric.scale_up.links()
-    return (
-        scale_up_link_map(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
-        if links
-        else None
     )
 
 

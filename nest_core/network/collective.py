@@ -25,11 +25,10 @@ from nest_core.network.algorithms import (
     algorithm_stages,
     check_op,
 )
-from nest_core.network.algorithms.spread import merged
 from nest_core.network.busiest import BusyLink, busiest_links, describe, load_of
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
-from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
+from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, merged, price_phases
 from nest_core.network.traffic import Kind, algorithms, by_algorithm, message_time
 
 __all__ = [

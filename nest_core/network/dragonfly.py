@@ -28,7 +28,7 @@ from nest_core.network.link_map import (
     hashed,
     innermost,
     joined,
-    scale_up_link_map,
+    node_link_map,
 )
 
 __all__ = ["DragonflyLinkMap", "dragonfly_network", "without_detours"]
@@ -60,11 +60,7 @@ class DragonflyLinkMap(LinkMap):
     _starts: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        fabric, inside, node = self.fabric, self.fabric.scale_up, self.fabric.node_of()
-        links = inside.links()
-        scale_up = None
-        if links:
-            scale_up = scale_up_link_map(node, fabric.slot_of(), fabric.devices_per_node, links)
+        fabric, scale_up = self.fabric, node_link_map(self.fabric)
         within = 2 * fabric.devices if scale_up is None else len(scale_up.capacity_Bps)
         counts = (
             within,
@@ -81,7 +77,7 @@ class DragonflyLinkMap(LinkMap):
             tier=np.repeat(np.array(self.tiers), counts),
             outside=np.arange(len(capacity)) >= within,
             scale_up=scale_up,
-            _node=node,
+            _node=fabric.node_of(),
             _router=fabric.router_of(),
             _starts=np.cumsum([0, *counts]),
         )

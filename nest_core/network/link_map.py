@@ -22,6 +22,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from nest_core.fabric import Clos, Dragonfly
+
 __all__ = [
     "ECMP_DRAWS",
     "BoolArray",
@@ -33,6 +35,7 @@ __all__ = [
     "hashed",
     "innermost",
     "joined",
+    "node_link_map",
     "rank_within",
     "runs",
     "scale_up_link_map",
@@ -304,4 +307,14 @@ def scale_up_link_map(
         np.array(link, dtype=np.int64),
         np.array(share),
         distance,
+    )
+
+
+def node_link_map(fabric: Clos | Dragonfly) -> ScaleUpLinkMap | None:
+    """Direct links between the devices of every node; None where a switch joins them."""
+    links = fabric.scale_up.links()
+    return (
+        scale_up_link_map(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
+        if links
+        else None
     )

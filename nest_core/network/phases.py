@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
 
@@ -44,6 +44,7 @@ __all__ = [
     "Protocol",
     "check_size",
     "columns_of",
+    "merged",
     "pipelined",
     "price_phases",
 ]
@@ -183,16 +184,23 @@ PhaseParts = Callable[[], Iterator[Phase]]
 """Flows that run at once and are too many to be listed at once; they are listed twice."""
 
 
-def pipelined(phases: list[Phase]) -> Phase:
-    """Phases through which the chunks of a buffer pass: all send at once, and start in turn."""
+def merged(phases: list[Phase]) -> Phase:
+    """Phases that run at once, as one."""
+    if len(phases) == 1:
+        return phases[0]
     return Phase(
         np.concatenate([phase.source for phase in phases]),
         np.concatenate([phase.target for phase in phases]),
         np.concatenate([phase.owner for phase in phases]),
         np.concatenate([phase.volume for phase in phases]),
         np.concatenate([phase.steps for phase in phases]),
-        np.repeat(np.arange(len(phases)), [len(phase.source) for phase in phases]),
     )
+
+
+def pipelined(phases: list[Phase]) -> Phase:
+    """Phases through which the chunks of a buffer pass: all send at once, and start in turn."""
+    turn = np.repeat(np.arange(len(phases)), [len(phase.source) for phase in phases])
+    return replace(merged(phases), turn=turn)
 
 
 def price_phases(

@@ -29,7 +29,15 @@ from nest_core.network.exchanges import all_to_all
 from nest_core.network.groups import BlockRing, block_rings, exchange, ring
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
-from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, pipelined, price_phases
+from nest_core.network.phases import (
+    IDEAL,
+    MessageTime,
+    Phase,
+    Protocol,
+    merged,
+    pipelined,
+    price_phases,
+)
 from nest_core.network.torus import TorusShape
 
 __all__ = [
@@ -349,15 +357,13 @@ def multi_ring_reduce_scatter(shape: TorusShape, place: IntArray, groups: IntArr
 
 def _both_ways(parts: list[BlockRing], cut: float) -> Phase:
     """Several rings at once, each with ``cut`` of the buffer, half of it either way."""
-    source = np.concatenate([part.source for part in parts])
-    target = np.concatenate([part.target for part in parts])
-    owner = np.concatenate([part.owner for part in parts])
-    volume = np.concatenate([(part.fan - 1) / part.fan * part.shard for part in parts]) * cut / 2
-    steps = np.concatenate([part.fan - 1.0 for part in parts])
-    return Phase(
-        np.concatenate([source, target]),
-        np.concatenate([target, source]),
-        np.tile(owner, 2),
-        np.tile(volume, 2),
-        np.tile(steps, 2),
+    one_way = merged(
+        [
+            part.phase(
+                volume=(part.fan - 1) / part.fan * part.shard * cut / 2,
+                steps=part.fan.astype(np.float64) - 1.0,
+            )
+            for part in parts
+        ]
     )
+    return merged([one_way, replace(one_way, source=one_way.target, target=one_way.source)])

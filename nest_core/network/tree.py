@@ -101,31 +101,24 @@ class TreeLinkMap(LinkMap):
     ways: Ways = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        capacity, one_link, tier = [], [], []
-        offsets, offset = [], 0
-        if self.scale_up is not None:
-            capacity.append(self.scale_up.capacity_Bps)
-            one_link.append(self.scale_up.capacity_Bps)
-            tier.append(np.zeros(len(self.scale_up.capacity_Bps), np.int64))
-            offset = len(self.scale_up.capacity_Bps)
-        for index, entry in enumerate(self.tiers):
-            copies = 2 * entry.group_links
-            alone = entry.capacity_Bps if entry.group_links == 1 else entry.link_Bps
-            capacity.append(np.repeat(alone, copies))
-            one_link.append(np.repeat(entry.link_Bps, copies))
-            tier.append(np.full(copies * len(entry.capacity_Bps), index, np.int64))
-            offsets.append(offset)
-            offset += copies * len(entry.capacity_Bps)
-        carried_first = np.concatenate(tier)
+        inside = [] if self.scale_up is None else [self.scale_up.capacity_Bps]
+        copies = [2 * entry.group_links for entry in self.tiers]
+        alone = [
+            entry.capacity_Bps if entry.group_links == 1 else entry.link_Bps for entry in self.tiers
+        ]
+        capacity = [*inside, *map(np.repeat, alone, copies)]
+        one_link = [*inside, *map(np.repeat, (entry.link_Bps for entry in self.tiers), copies)]
+        sizes = list(map(len, capacity))
+        tier = np.repeat([0] * len(inside) + [*range(len(self.tiers))], sizes)
         self._settle(
             capacity_Bps=np.concatenate(capacity),
             link_Bps=np.concatenate(one_link),
-            tier=carried_first,
-            outside=carried_first > 0,
-            ways=self._stacked(offsets),
+            tier=tier,
+            outside=tier > 0,
+            ways=self._stacked(np.cumsum([0, *sizes])[len(inside) : -1]),
         )
 
-    def _stacked(self, offsets: list[int]) -> Ways:
+    def _stacked(self, offsets: IntArray) -> Ways:
         children = np.stack([entry.child for entry in self.tiers])
         links, rank = np.ones_like(children), np.zeros_like(children)
         for index, entry in enumerate(self.tiers):
@@ -137,7 +130,7 @@ class TreeLinkMap(LinkMap):
             group=np.stack([entry.group for entry in self.tiers]),
             leaves_by=self.leaves_by,
             latency_s=np.array([entry.latency_s for entry in self.tiers]),
-            offset=np.array(offsets, dtype=np.int64),
+            offset=offsets,
             group_links=np.array([entry.group_links for entry in self.tiers], dtype=np.int64),
             parallel=np.array([entry.parallel for entry in self.tiers], dtype=np.int64),
             links=links,
@@ -153,11 +146,9 @@ class TreeLinkMap(LinkMap):
     @property
     def port_Bps(self) -> float:
         """The widest first link of any device, or all of its links inside a meshed node."""
-        first = [float(self.tiers[0].link_Bps.max())] if self.scale_up is None else []
-        if self.scale_up is not None:
-            first.append(self.scale_up.port_Bps)
-        first += [float(entry.link_Bps.max()) for entry in self.tiers[1:] if entry.direct]
-        return max(first)
+        inner, *further = self.tiers
+        inside = inner.link_Bps.max() if self.scale_up is None else self.scale_up.port_Bps
+        return float(max([inside, *(entry.link_Bps.max() for entry in further if entry.direct)]))
 
     @property
     def all_ports_Bps(self) -> float:
@@ -250,9 +241,8 @@ class TreeLinkMap(LinkMap):
             capacity_Bps=entry.capacity_Bps * factor,
             link_Bps=entry.link_Bps * factor,
         )
-        scale_up = self.scale_up
-        if tier == 0 and scale_up is not None:
-            scale_up = scale_up.faster(factor)
+        inside = self.scale_up
+        scale_up = inside if inside is None or tier else inside.faster(factor)
         return replace(
             self, tiers=(*self.tiers[:tier], wider, *self.tiers[tier + 1 :]), scale_up=scale_up
         )

@@ -28,6 +28,7 @@ __all__ = [
     "checked",
     "inside",
     "label",
+    "must",
     "sentence",
 ]
 
@@ -240,3 +241,9 @@ class SchemaTable(BaseModel):
     """One table of a file: its keys, their types and bounds, and nothing else."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+def must(holds: bool, what: str) -> None:
+    """Refuse a table whose keys do not go together; `sentence` says what it must be."""
+    if not holds:
+        raise ValueError(what)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nest_core.documents.schema.checking import Name, SchemaTable
+from nest_core.documents.schema.checking import Name, SchemaTable, must
 
 __all__ = ["ControlTable", "ExerciseTable", "LessonFile", "LessonSpan", "QuestionTable"]
 
@@ -74,8 +74,10 @@ class LessonSpan(SchemaTable):
 
     @model_validator(mode="after")
     def _some(self) -> Self:
-        if not self.min <= self.max <= self.min + 10_000 * self.step:
-            raise ValueError("at most 10,000 steps from min up to max")
+        must(
+            self.min <= self.max <= self.min + 10_000 * self.step,
+            "at most 10,000 steps from min up to max",
+        )
         return self
 
 

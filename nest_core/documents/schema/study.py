@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from nest_core.documents.schema.checking import Count, Name, Positive, SchemaTable
+from nest_core.documents.schema.checking import Count, Name, Positive, SchemaTable, must
 from nest_core.documents.schema.fabric import Oversubscribe, Ratio
 
 __all__ = [
@@ -51,10 +51,12 @@ class RangeTable(SchemaTable):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if (self.step is None) == (self.factor is None):
-            raise ValueError("a range with a step or a factor, not both")
-        if self.stop < self.start or (self.factor is not None and self.start <= 0):
-            raise ValueError("a range that goes up, from above 0 where by a factor")
+        must(
+            (self.step is None) != (self.factor is None),
+            "a range with a step or a factor, not both",
+        )
+        rises = self.stop >= self.start and (self.factor is None or self.start > 0)
+        must(rises, "a range that goes up, from above 0 where by a factor")
         return self
 
 
@@ -69,8 +71,10 @@ class AxisTable(SchemaTable):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         given = [self.values is not None, self.range is not None, self.designs is not None]
-        if sum(given) != 1 or (self.parameter is None) != (self.designs is not None):
-            raise ValueError("a parameter with values or a range, or designs alone")
+        must(
+            sum(given) == 1 and (self.parameter is None) == (self.designs is not None),
+            "a parameter with values or a range, or designs alone",
+        )
         return self
 
 
@@ -127,12 +131,10 @@ class DesignTable(SchemaTable):
 
     @model_validator(mode="after")
     def _growing(self) -> Self:
-        if any(b <= a for a, b in itertools.pairwise(self.phases)):
-            raise ValueError("a design whose phases grow")
-        if self.phases and self.devices is not None:
-            raise ValueError("a design with devices or with phases, not both")
-        if len(self.phases) > 1 and len(self.outer_ratios) > 1:
-            raise ValueError("a design with one outer ratio where it has phases")
+        phases, one_ratio = self.phases, len(self.outer_ratios) <= 1
+        must(all(a < b for a, b in itertools.pairwise(phases)), "a design whose phases grow")
+        must(not phases or self.devices is None, "a design with devices or with phases, not both")
+        must(len(phases) <= 1 or one_ratio, "a design with one outer ratio where it has phases")
         return self
 
 
@@ -154,8 +156,9 @@ class StudyFile(SchemaTable):
 
     @model_validator(mode="after")
     def _one_base(self) -> Self:
-        if (self.scenario is None) == (not self.mix):
-            raise ValueError("a study with a scenario or a mix of them")
-        if (not self.axes) == (self.design is None):
-            raise ValueError("a study with axes, or with a design, not both")
+        must((self.scenario is None) == bool(self.mix), "a study with a scenario or a mix of them")
+        must(
+            bool(self.axes) == (self.design is None),
+            "a study with axes, or with a design, not both",
+        )
         return self

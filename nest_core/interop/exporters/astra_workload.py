@@ -13,8 +13,8 @@ all-gather what it puts in too (a part).
 Passes run in the order that `nest_core.costs.schedules` prices.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,11 +90,12 @@ def groups_of(point: Point) -> Groups:
     members, number, last = {}, {}, 0
     for axis in _AXES:
         group, _ = axis_groups(ranks, point, axis, point.instances)
-        if group.shape[1] == 1 or (axis == "tied" and point.pp == 1):
-            continue
-        if axis in ("ep", "expert_data", "expert_replicas") and not point.experts_apart:
-            continue
-        if axis == "etp" and point.etp == point.tp:
+        lacks = {
+            "tied": point.pp == 1,
+            "etp": point.etp == point.tp,
+            **dict.fromkeys(("ep", "expert_data", "expert_replicas"), not point.experts_apart),
+        }
+        if group.shape[1] == 1 or lacks.get(axis):
             continue
         members[axis] = group
         group_numbers = np.zeros(ranks.size, dtype=np.int64)
@@ -141,8 +142,10 @@ class TraceStep:
 
 def workload(problem: Problem, plan: Plan) -> list[list[TraceStep]]:
     """Return every stage's steps in one iteration, of a plan that divides all layers alike."""
-    builder = _Builder(problem, plan)
-    return [builder.stage(stage) for stage in range(plan.point.pp)]
+    point = plan.point
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
+    builder = _Builder(problem, plan, table)
+    return [builder.stage(stage) for stage in range(point.pp)]
 
 
 Place = tuple[int, str, int]
@@ -207,17 +210,11 @@ def trace(
     )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Builder:
     problem: Problem
     plan: Plan
-    table: LayerTable = field(init=False)
-
-    def __post_init__(self) -> None:
-        point = self.plan.point
-        self.table = self.problem.table(
-            point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
-        )
+    table: LayerTable
 
     def stage(self, stage: int) -> list[TraceStep]:
         """Return steps of a stage, in the order in which they are issued."""
@@ -237,8 +234,9 @@ class _Builder:
         name = f"{'F' if work.forward else 'B'}{work.micro_batch}.{work.virtual_stage}"
         forward = float(table.forward_s[span].sum())
         both = float(table.compute_s[span].sum() + table.replay_s[again].sum())
-        steps = self._arrival(work, name)
-        steps += self._sharded(work, span, name)
+        steps = self._transfer(chakra.RECEIVE, work, name)
+        if self.plan.point.zero >= 3:
+            steps += self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
         steps.append(_compute(name, forward if work.forward else both - forward))
         for axis, calls in table.calls.items():
             if getattr(self.plan.point, axis) > 1:
@@ -248,7 +246,7 @@ class _Builder:
         if not work.forward and step:
             op = chakra.REDUCE_SCATTER if zero else chakra.ALL_REDUCE
             steps += self._sharing(op, step[0], span, name)
-        return steps + self._departure(work, name)
+        return steps + self._transfer(chakra.SEND, work, name)
 
     def _calls(
         self,
@@ -278,14 +276,6 @@ class _Builder:
             *_collective(name, chakra.REDUCE_SCATTER, size / 2, axis),
         ]
 
-    def _sharded(self, work: WorkloadPass, span: slice, name: str) -> Iterable[TraceStep]:
-        """Return weights that ZeRO 3 gathers before a pass."""
-        return (
-            []
-            if self.plan.point.zero < 3
-            else self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
-        )
-
     def _sharing(
         self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
     ) -> Iterator[TraceStep]:
@@ -310,45 +300,24 @@ class _Builder:
                 size = per_parameter * elements / (members if op == chakra.ALL_GATHER else 1)
                 yield from _collective(name, op, size, axis)
 
-    def _boundary(self, layer: int) -> float:
-        """Return bytes of the transfer into a layer; tensor-parallel ranks send a part each."""
-        boundary_bytes = float(self.table.boundary_bytes[layer])
-        return boundary_bytes / self.plan.point.tp if self._alike else boundary_bytes
+    def _transfer(self, kind: int, work: WorkloadPass, name: str) -> list[TraceStep]:
+        """Return a transfer, whose tag says micro-batch, edge of the chain and direction.
 
-    @property
-    def _alike(self) -> bool:
-        return self.plan.point.tp > 1 and not self.plan.point.sp
-
-    def _arrival(self, work: WorkloadPass, name: str) -> list[TraceStep]:
-        edge = work.virtual_stage if work.forward else work.virtual_stage + 1
-        if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
+        Tensor-parallel ranks that hold all tokens send a part each, and gather what arrives.
+        """
+        point, cuts = self.plan.point, self.plan.cuts
+        onwards = work.forward == (kind == chakra.SEND)
+        edge = work.virtual_stage + onwards
+        if edge in (0, len(cuts) - 1) or point.pp == 1:
             return []
-        size = self._boundary(self.plan.cuts[edge])
-        steps = [self._transfer(chakra.RECEIVE, work, edge, size, name)]
-        if self._alike:
+        parts = point.tp if point.tp > 1 and not point.sp else 1
+        size = float(self.table.boundary_bytes[cuts[edge]]) / parts
+        tag = (work.micro_batch * len(cuts) + edge) * 2 + (not work.forward)
+        what, hop = "send" if kind == chakra.SEND else "receive", 1 if onwards else -1
+        steps = [TraceStep(f"{name} {what}", kind, size=_whole(size), hop=hop, tag=tag)]
+        if parts > 1 and kind == chakra.RECEIVE:
             steps += _collective(name, chakra.ALL_GATHER, size, "tp")
         return steps
-
-    def _departure(self, work: WorkloadPass, name: str) -> list[TraceStep]:
-        edge = work.virtual_stage + 1 if work.forward else work.virtual_stage
-        return (
-            []
-            if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1
-            else [
-                self._transfer(chakra.SEND, work, edge, self._boundary(self.plan.cuts[edge]), name)
-            ]
-        )
-
-    def _transfer(
-        self, kind: int, work: WorkloadPass, edge: int, size: float, name: str
-    ) -> TraceStep:
-        """Return a transfer, whose tag says micro-batch, edge of the chain and direction."""
-        tag = (work.micro_batch * len(self.plan.cuts) + edge) * 2 + (not work.forward)
-        onwards = work.forward == (kind == chakra.SEND)
-        what = "send" if kind == chakra.SEND else "receive"
-        return TraceStep(
-            f"{name} {what}", kind, size=_whole(size), hop=1 if onwards else -1, tag=tag
-        )
 
     def _finish(self, stage: int) -> Iterator[TraceStep]:
         """Yield the steps for gradients, weights and states, once per iteration."""

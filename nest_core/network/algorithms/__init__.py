@@ -31,7 +31,6 @@ from nest_core.network.algorithms.strategies import (
     everyone,
     hierarchical,
     hierarchical_at_once,
-    hierarchical_exchange,
     in_network,
     multi_rail_broadcast,
     multi_rail_reduce_scatter,
@@ -74,12 +73,9 @@ TURNED = frozenset({"halving_doubling", "halving_doubling_far", "direct", "hiera
 
 
 def _gather(name: str, scatter: Strategy) -> Strategy:
-    def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        return [
-            backwards(stage, turned=name in TURNED) for stage in reversed(scatter(network, groups))
-        ]
-
-    return strategy
+    return lambda network, groups: [
+        backwards(stage, turned=name in TURNED) for stage in reversed(scatter(network, groups))
+    ]
 
 
 def _reduce(name: str, scatter: Strategy) -> Strategy:
@@ -109,8 +105,8 @@ ALGORITHMS: dict[str, dict[str, Strategy]] = {
         "pairwise": one_by_one,
         "ring": everyone(ring_all_to_all),
         "hierarchical_direct": hierarchical_at_once,
-        "hierarchical_pairwise": hierarchical_exchange(pairwise),
-        "hierarchical_ring": hierarchical_exchange(ring_all_to_all),
+        "hierarchical_pairwise": hierarchical(pairwise, scattered=False),
+        "hierarchical_ring": hierarchical(ring_all_to_all, scattered=False),
     },
     "broadcast": {
         "chain": everyone(chain),

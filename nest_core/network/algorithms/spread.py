@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nest_core.network.algorithms.schedules import Schedule, ScheduleStep, refuse_flows
 from nest_core.network.groups import in_block_order, opening
 from nest_core.network.link_map import FloatArray, IntArray
-from nest_core.network.phases import Phase
+from nest_core.network.phases import Phase, merged
 
 __all__ = [
     "MemberColumns",
@@ -24,7 +24,6 @@ __all__ = [
     "flat",
     "latency_only",
     "level_by_level",
-    "merged",
     "on_columns",
 ]
 
@@ -132,19 +131,6 @@ def backwards(stage: Stage, *, turned: bool) -> Stage:
         [replace(phase, source=phase.target, target=phase.source) for phase in stage[::-1]]
         if turned
         else stage[::-1]
-    )
-
-
-def merged(phases: list[Phase]) -> Phase:
-    """Phases that run at once, as one."""
-    if len(phases) == 1:
-        return phases[0]
-    return Phase(
-        np.concatenate([phase.source for phase in phases]),
-        np.concatenate([phase.target for phase in phases]),
-        np.concatenate([phase.owner for phase in phases]),
-        np.concatenate([phase.volume for phase in phases]),
-        np.concatenate([phase.steps for phase in phases]),
     )
 
 

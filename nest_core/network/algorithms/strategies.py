@@ -28,12 +28,11 @@ from nest_core.network.algorithms.spread import (
     flat,
     latency_only,
     level_by_level,
-    merged,
     on_columns,
 )
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
-from nest_core.network.phases import Phase
+from nest_core.network.phases import Phase, merged
 from nest_core.network.traffic import multi_ring_reduce_scatter
 from nest_core.network.tree import TreeLinkMap
 
@@ -44,7 +43,6 @@ __all__ = [
     "everyone",
     "hierarchical",
     "hierarchical_at_once",
-    "hierarchical_exchange",
     "in_network",
     "multi_rail_broadcast",
     "multi_rail_reduce_scatter",
@@ -59,29 +57,14 @@ Strategy = Callable[[Network, IntArray], list[Stage]]
 
 def everyone(schedule: Schedule) -> Strategy:
     """Return a schedule among all members in the order given, wherever they sit."""
-
-    def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        return [flat(groups, schedule)]
-
-    return strategy
+    return lambda network, groups: [flat(groups, schedule)]
 
 
-def hierarchical(schedule: Schedule) -> Strategy:
-    """Level by level, each on the shard that those inside have left."""
-
-    def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        return level_by_level(groups, network.nesting, schedule)
-
-    return strategy
-
-
-def hierarchical_exchange(schedule: Schedule) -> Strategy:
-    """Return an all-to-all level by level; every level exchanges all that a member holds."""
-
-    def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        return level_by_level(groups, network.nesting, schedule, scattered=False)
-
-    return strategy
+def hierarchical(schedule: Schedule, *, scattered: bool = True) -> Strategy:
+    """Level by level: each on the shard that those inside have left, or on what blocks hold."""
+    return lambda network, groups: level_by_level(
+        groups, network.nesting, schedule, scattered=scattered
+    )
 
 
 def at_once(network: Network, groups: IntArray) -> list[Stage]:
