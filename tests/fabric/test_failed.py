@@ -203,7 +203,7 @@ def test_unequal_groups_are_counted_from_the_top():
 
 
 def test_missing_groups_take_their_devices_and_uplinks():
-    fabric = Hierarchical("h", TREE, ("node 1", "device 0", "rack 1"))
+    fabric = Hierarchical("h", TREE, missing=("node 1", "device 0", "rack 1"))
     assert fabric.devices == 7
     assert fabric.group_of(0).tolist() == [0] * 3 + [2] * 4
     assert fabric.uplinks(0).tolist() == [1] * 7
@@ -231,14 +231,14 @@ def test_groups_that_do_not_add_up_are_refused(sizes, missing, message):
         Tier(f"level{n}", 0, 1e9, 1e-6, group_sizes=entry) for n, entry in enumerate(sizes)
     )
     with pytest.raises(InputError, match=message):
-        Hierarchical("h", tiers, missing)
+        Hierarchical("h", tiers, missing=missing)
 
 
 def test_levels_of_one_name_cannot_be_missing():
     tiers = (Tier("rack", 2, 1e9, 1e-6), Tier("rack", 2, 1e9, 1e-6))
     assert Hierarchical("h", tiers).devices == 4
     with pytest.raises(InputError, match="missing must be absent where two levels"):
-        Hierarchical("h", tiers, ("rack 0",))
+        Hierarchical("h", tiers, missing=("rack 0",))
 
 
 def test_a_missing_chip_still_forwards():

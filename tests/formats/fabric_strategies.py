@@ -58,4 +58,4 @@ def graph_fabrics(draw: Any) -> GraphFabric:
         links.append(Link(ids[ends[0]], ids[ends[1]], rate, count, latency))
     routing = draw(st.sampled_from(["adaptive", "shortest_path", "ecmp"]))
     seed = draw(st.integers(0, 9)) if routing == "ecmp" else 0
-    return GraphFabric(draw(NAMES), elements, tuple(links), routing, seed)
+    return GraphFabric(draw(NAMES), elements, tuple(links), routing=routing, ecmp_seed=seed)

@@ -36,7 +36,7 @@ PRESETS = [name for name in preset_names("fabrics") if not isinstance(load_fabri
 
 
 def torus(*shape, wrap=True, twisted=False, missing=()):
-    return Torus("torus", shape, (wrap,) * len(shape), 50e9, 1e-6, twisted, missing)
+    return Torus("torus", shape, (wrap,) * len(shape), 50e9, 1e-6, twisted, missing=missing)
 
 
 def dragonfly(a, p, h, groups=0, devices=1):

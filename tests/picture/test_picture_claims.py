@@ -314,7 +314,7 @@ def hierarchies(draw: Any) -> Hierarchical:
         groups = sum(sizes)
     missing = draw(st.lists(st.sampled_from(["device 0", f"{tiers[0].name} 0"]), max_size=1))
     try:
-        fabric = Hierarchical("f", tuple(tiers), tuple(missing))
+        fabric = Hierarchical("f", tuple(tiers), missing=tuple(missing))
         fabric.explicit()
     except InputError:
         assume(False)
