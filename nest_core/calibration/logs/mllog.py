@@ -11,7 +11,6 @@ NVIDIA/mlperf-common @85516e5a.
 """
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ from statistics import median
 from typing import Any, ClassVar
 
 from nest_core.calibration.logs.report import MAX_STEPS, WARM_UP, LineTable, LogReader, PrintedStep
-from nest_core.documents import GIB
+from nest_core.documents import GIB, figure_of
 
 __all__ = ["MllogReader"]
 
@@ -133,9 +132,5 @@ def _counts_samples(steps: list[PrintedStep], averages: list[PrintedStep], batch
 
 def _figure(value: Any, *, zero: bool = False) -> float:
     """Return a positive number; 0 for anything else."""
-    if isinstance(value, str):
-        value = float(value) if re.fullmatch(r"[\d.]{1,15}", value) and value.count(".") < 2 else 0
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or (isinstance(value, int) and value.bit_length() > 60):
-        return 0.0
-    return float(value) if math.isfinite(value) and (value > 0 or zero) else 0.0
+    figure = figure_of(value)
+    return figure if abs(figure) < 2.0**60 and (figure > 0 or zero) else 0.0
