@@ -21,8 +21,7 @@ from nest_core.network.algorithms import (
     MOST_FLOWS,
     algorithm_stages,
 )
-from nest_core.network.algorithms.schedules import double_tree, halving, tree_edges
-from nest_core.network.algorithms.spread import columns
+from nest_core.network.algorithms.schedules import columns, double_tree, halving, tree_edges
 from nest_core.network.collective import (
     KINDS,
     CollectiveAnswer,

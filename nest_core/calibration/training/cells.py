@@ -8,7 +8,8 @@ its configuration, never anything measured.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from nest_core.documents import figure_of
 
@@ -32,6 +33,7 @@ __all__ = [
     "stated",
 ]
 
+_Kind = TypeVar("_Kind")
 Rules = Sequence[tuple[str, str]]
 
 PRECISIONS: Rules = (
@@ -196,6 +198,17 @@ def figure(text: str) -> float | None:
     return value
 
 
+def _figure_as(
+    text: str, holds: Callable[[float], bool], kind: Callable[[float], _Kind]
+) -> _Kind | None:
+    value = figure(text)
+    if value is None:
+        return None
+    if not holds(value):
+        raise NotNumber(text.strip())
+    return kind(value)
+
+
 def positive_integer(text: str, max_value: int = 10**9) -> int | None:
     """Return a positive whole number (``8``, ``8.0``); None for an empty cell.
 
@@ -203,12 +216,7 @@ def positive_integer(text: str, max_value: int = 10**9) -> int | None:
     ------
     NotNumber
     """
-    value = figure(text)
-    if value is None:
-        return None
-    if value != int(value) or not 1 <= value <= max_value:
-        raise NotNumber(text.strip())
-    return int(value)
+    return _figure_as(text, lambda value: value == int(value) and 1 <= value <= max_value, int)
 
 
 def flag(text: str) -> bool | None:
@@ -218,14 +226,5 @@ def flag(text: str) -> bool | None:
     ------
     NotNumber
     """
-    cell = text.strip().lower()
-    if cell in ("true", "yes"):
-        return True
-    if cell in ("false", "no"):
-        return False
-    value = figure(cell)
-    if value is None:
-        return None
-    if value not in (0.0, 1.0):
-        raise NotNumber(text.strip())
-    return value == 1.0
+    said = {"true": True, "yes": True, "false": False, "no": False}.get(text.strip().lower())
+    return _figure_as(text, (0.0, 1.0).__contains__, bool) if said is None else said

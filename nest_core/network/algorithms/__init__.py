@@ -13,6 +13,8 @@ from nest_core.documents.errors import require
 from nest_core.network.algorithms.schedules import (
     MOST_FLOWS,
     MOST_IN_ALL,
+    Stage,
+    backwards,
     chain,
     halving,
     neighbours,
@@ -23,7 +25,6 @@ from nest_core.network.algorithms.schedules import (
     ring_bidirectional,
     tree,
 )
-from nest_core.network.algorithms.spread import Stage, backwards
 from nest_core.network.algorithms.strategies import (
     Strategy,
     at_once,

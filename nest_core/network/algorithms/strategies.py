@@ -1,6 +1,6 @@
 """Algorithms that look at the fabric: levels, rails, dimensions of a torus, switches that reduce.
 
-Each takes a network and groups and returns stages (see `spread`). Of an all-reduce or all-gather
+Each takes a network and groups and returns stages (see `schedules`). Of an all-reduce or all-gather
 they return the reduce-scatter that it is made of or mirrors.
 """
 
@@ -11,24 +11,22 @@ import numpy as np
 
 from nest_core.documents.errors import InputError, require
 from nest_core.network.algorithms.schedules import (
+    MemberColumns,
     Schedule,
     ScheduleStep,
+    Stage,
     chain,
+    columns,
     direct,
     double_tree,
-    pairwise,
-    ring,
-    shift,
-    together,
-)
-from nest_core.network.algorithms.spread import (
-    MemberColumns,
-    Stage,
-    columns,
     flat,
     latency_only,
     level_by_level,
     on_columns,
+    pairwise,
+    ring,
+    shift,
+    together,
 )
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray

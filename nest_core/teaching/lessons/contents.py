@@ -10,7 +10,7 @@ import numpy as np
 
 from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, IntArray, Steps
-from nest_core.network.algorithms.spread import columns
+from nest_core.network.algorithms.schedules import columns
 
 __all__ = ["Contents", "Move", "contents", "moves"]
 
