@@ -1,8 +1,9 @@
 """Who sends what to whom among ``n`` members: schedules over the indices 0 .. n - 1.
 
-A schedule says nothing about links; `flat` and `level_by_level` put it on the members of groups. Volumes are bytes per byte of the buffer ``m``: the input of a reduce-scatter,
-an all-reduce or an all-to-all, the message of a broadcast. An all-gather is a reduce-scatter
-backwards, so only one of the two is written down.
+A schedule says nothing about links; `flat` and `level_by_level` put it on the members of groups.
+Volumes are bytes per byte of the buffer ``m``: the input of a reduce-scatter, an all-reduce or an
+all-to-all, the message of a broadcast. An all-gather is a reduce-scatter backwards, so only one of
+the two is written down.
 
 From schedules to phases: a schedule on all members of groups at once, or level by level.
 
