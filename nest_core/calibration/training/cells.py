@@ -226,5 +226,5 @@ def flag(text: str) -> bool | None:
     ------
     NotNumber
     """
-    said = {"true": True, "yes": True, "false": False, "no": False}.get(text.strip().lower())
-    return _figure_as(text, (0.0, 1.0).__contains__, bool) if said is None else said
+    truth = {"true": True, "yes": True, "false": False, "no": False}.get(text.strip().lower())
+    return _figure_as(text, (0.0, 1.0).__contains__, bool) if truth is None else truth
