@@ -72,9 +72,13 @@ def html_table(rows: Sequence[Mapping[str, str]], *, inline: bool = False) -> st
     }
 
     def cell(tag: str, name: str, text: str) -> str:
-        look = ' class="nest-words"' if name in words else ""
-        if inline:
-            look = f' style="{_CELL} text-align: {"left" if name in words else "right"};"'
+        look = (
+            f' style="{_CELL} text-align: {"left" if name in words else "right"};"'
+            if inline
+            else ' class="nest-words"'
+            if name in words
+            else ""
+        )
         return f"<{tag}{look}>{html.escape(text)}</{tag}>"
 
     head = "".join(cell("th" if name else "td", name, name) for name in names)

@@ -7,7 +7,6 @@ spaces that differ in one respect; nothing here knows how they answer.
 from nest_core.costs.communication import CLASSES, Traffic, traffic_of
 from nest_core.report.explain.axes import AXES, NextBest, next_best
 from nest_core.report.explain.binding import Constraint, Gain, StageBinding, bindings, gains
-from nest_core.report.explain.busiest import busiest_table, busiest_text
 from nest_core.report.explain.equations import Equation, equations
 from nest_core.report.explain.headlines import fabric_headlines, levels_table
 from nest_core.report.explain.mine import (
@@ -49,6 +48,8 @@ from nest_core.report.explain.validity import (
 from nest_core.report.explain.words import (
     axes_table,
     binding_table,
+    busiest_table,
+    busiest_text,
     equation_table,
     head_room_table,
     memory_table,

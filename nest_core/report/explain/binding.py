@@ -126,9 +126,8 @@ class StageBinding:
     def in_words(self) -> str:
         """One sentence."""
         first = self.binding
-        words = f"Stage {self.stage + 1} is bound by {first.words}"
-        if first.seconds:
-            words += f": {percent(first.share)} of its time, {humanise_seconds(first.seconds)}"
+        time = f": {percent(first.share)} of its time, {humanise_seconds(first.seconds)}"
+        words = f"Stage {self.stage + 1} is bound by {first.words}{time if first.seconds else ''}"
         if not first.more:
             return f"{words}."
         if first.gain is None:

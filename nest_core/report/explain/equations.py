@@ -73,9 +73,11 @@ def _term(problem: Problem, report: Report, name: str, seconds: float) -> Equati
         filled = f"{m:,} × ({inner})" if len(parts) > 1 else f"{product}"
         symbols = "m × (Σ cost_tp + Σ cost_dp + H − saved)"
         return Equation(name, symbols, f"{filled} = {result}", seconds, "Time, Groups, Overlap")
-    if name.startswith("pipeline"):
-        return _fill(report, name, seconds)
-    return _synchronisation(problem, report, name, seconds)
+    return (
+        _fill(report, name, seconds)
+        if name.startswith("pipeline")
+        else _synchronisation(problem, report, name, seconds)
+    )
 
 
 def _where(report: Report, stage: int) -> str:

@@ -325,22 +325,25 @@ def levels_table(network: Network) -> Table:
 
     On a torus levels class pairs of devices by hops and have no groups.
     """
-    rows = [
-        {"level": level.name, "kind": level.kind}
-        | (
-            {}
-            if network.torus is not None
-            else {
-                "group, devices": f"{level.group_size:,}" if level.group_size else "–",
-                "groups": f"{level.groups:,}",
-                "links per uplink": f"{level.links:,.4g}",
+    return Table(
+        _level_finding(network),
+        "Levels; bandwidth is one way",
+        [
+            {"level": level.name, "kind": level.kind}
+            | (
+                {}
+                if network.torus is not None
+                else {
+                    "group, devices": f"{level.group_size:,}" if level.group_size else "–",
+                    "groups": f"{level.groups:,}",
+                    "links per uplink": f"{level.links:,.4g}",
+                }
+            )
+            | {
+                "all sending, GB/s per device": humanise(level.bandwidth_Bps / GB),
+                "one sending, GB/s": humanise(level.single_flow_Bps / GB),
+                "latency, µs": f"{level.latency_s / MICROSECOND:.3g}",
             }
-        )
-        | {
-            "all sending, GB/s per device": humanise(level.bandwidth_Bps / GB),
-            "one sending, GB/s": humanise(level.single_flow_Bps / GB),
-            "latency, µs": f"{level.latency_s / MICROSECOND:.3g}",
-        }
-        for level in network.levels
-    ]
-    return Table(_level_finding(network), "Levels; bandwidth is one way", rows)
+            for level in network.levels
+        ],
+    )

@@ -289,9 +289,11 @@ def _degrees(values: tuple[int, ...]) -> list[int] | dict[str, int]:
 def _values(values: tuple[int, ...]) -> str:
     if not values:
         return "as tp"
-    if len(values) <= 2:
-        return join_words([str(value) for value in values])
-    return f"{min(values)} to {max(values)}"
+    return (
+        join_words([str(value) for value in values])
+        if len(values) <= 2
+        else f"{min(values)} to {max(values)}"
+    )
 
 
 def _schedules(space: SearchSpace) -> str:
@@ -306,10 +308,9 @@ def _schedules(space: SearchSpace) -> str:
 def _seatings(space: SearchSpace) -> str:
     seatings = seatings_among(space.device_orders)
     straight = [order for order in space.device_orders if order not in seatings]
-    text = f"ranks on consecutive devices ({', '.join(straight)})"
-    if seatings:
-        text += f" or in {len(seatings)} {_counted('seating', seatings, ': ')}"
-    return text + (", some idle or none" if space.idle_devices else ", none idle")
+    seated = f" or in {len(seatings)} {_counted('seating', seatings, ': ')}" if seatings else ""
+    idle = "some idle or none" if space.idle_devices else "none idle"
+    return f"ranks on consecutive devices ({', '.join(straight)}){seated}, {idle}"
 
 
 def _counted(noun: str, names: Sequence[str], of: str = " ") -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from nest_core.costs import Report, Stage, span_in_words
+from nest_core.costs.communication import CLASSES
 from nest_core.costs.head_room import SURE
 from nest_core.documents import alike, at_most_percent
 from nest_core.documents.units import (
@@ -18,6 +19,7 @@ from nest_core.documents.units import (
     percent_column,
 )
 from nest_core.hardware.posterior import SHARE
+from nest_core.network import BusyLink
 from nest_core.planner import HeadRoom
 from nest_core.report.explain.axes import AXES, NextBest
 from nest_core.report.explain.binding import Gain, StageBinding
@@ -30,6 +32,8 @@ from nest_core.report.tables import Table
 __all__ = [
     "axes_table",
     "binding_table",
+    "busiest_table",
+    "busiest_text",
     "equation_table",
     "head_room_table",
     "memory_table",
@@ -47,7 +51,8 @@ _KINDS = {
     "launches": "Kernel launches",
     "bubble": "Waiting",
 }
-_LEAST = 5e-4  # of an iteration; less is not worth a mention
+_LEAST = 5e-4  # of an iteration, or of the time; less is not worth a mention
+_USERS = 3
 
 
 def why_line(report: Report) -> str:
@@ -67,43 +72,49 @@ def stages_table(report: Report) -> Table:
         f"{humanise_bytes(report.memory_limit_bytes)}",
         *([] if report.feasible else [f"does not fit: {report.reason}"]),
     ]
-    rows = [
-        {
-            "stage": str(number),
-            "layers": stage.spans,
-            "recomputation": stage.recompute,
-            "compute": humanise_seconds(stage.compute_s),
-            "communication": humanise_seconds(stage.communication_s),
-            "idle": humanise_seconds(stage.idle_s),
-            "memory": humanise_bytes(stage.memory.total),
-        }
-        for number, stage in enumerate(report.stages, start=1)
-    ]
-    return Table(report.plan.words, ", ".join(figures), rows)
+    return Table(
+        report.plan.words,
+        ", ".join(figures),
+        [
+            {
+                "stage": str(number),
+                "layers": stage.spans,
+                "recomputation": stage.recompute,
+                "compute": humanise_seconds(stage.compute_s),
+                "communication": humanise_seconds(stage.communication_s),
+                "idle": humanise_seconds(stage.idle_s),
+                "memory": humanise_bytes(stage.memory.total),
+            }
+            for number, stage in enumerate(report.stages, start=1)
+        ],
+    )
 
 
 def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
     """What binds every stage."""
     share = percent_column(entry.binding.share for entry in stages)
     in_use = percent_column(entry.memory_share for entry in stages)
-    rows = tuple(
-        {
-            "Stage": f"{entry.stage + 1}",
-            "Layers": _layers(stage),
-            "Bound by": entry.binding.words,
-            "Its share": share(entry.binding.share),
-            "What more of it gives": _gain(entry.binding.more, entry.binding.gain),
-            "Then": "; ".join(
-                f"{other.words} ({percent(other.share)})"
-                for other in entry.constraints[1:4]
-                if other.share > _LEAST
-            )
-            or NOTHING,
-            "Memory in use": in_use(entry.memory_share),
-        }
-        for entry, stage in zip(stages, report.stages, strict=True)
+    return Table(
+        _binding_finding(stages),
+        "Of each stage's iteration, the plan kept",
+        tuple(
+            {
+                "Stage": f"{entry.stage + 1}",
+                "Layers": _layers(stage),
+                "Bound by": entry.binding.words,
+                "Its share": share(entry.binding.share),
+                "What more of it gives": _gain(entry.binding.more, entry.binding.gain),
+                "Then": "; ".join(
+                    f"{other.words} ({percent(other.share)})"
+                    for other in entry.constraints[1:4]
+                    if other.share > _LEAST
+                )
+                or NOTHING,
+                "Memory in use": in_use(entry.memory_share),
+            }
+            for entry, stage in zip(stages, report.stages, strict=True)
+        ),
     )
-    return Table(_binding_finding(stages), "Of each stage's iteration, the plan kept", rows)
 
 
 def _layers(stage: Stage) -> str:
@@ -272,20 +283,19 @@ def _resource(name: str) -> str:
 
 def equation_table(lines: Sequence[Equation], report: Report) -> Table:
     """Terms and figures with their numbers."""
-    rows = tuple(
-        {
-            "Term": entry.name,
-            "Equation": entry.symbols,
-            "With this plan's numbers": f"= {entry.numbers}",
-            "docs/method.md": entry.section,
-        }
-        for entry in lines
-    )
     return Table(
         f"{why_line(report)}: {humanise_seconds(report.iteration_s)} in all",
         "Symbols stand in docs/method.md; m counts micro-batches, t a stage's seconds per "
         "micro-batch, e its seconds once per iteration",
-        rows,
+        tuple(
+            {
+                "Term": entry.name,
+                "Equation": entry.symbols,
+                "With this plan's numbers": f"= {entry.numbers}",
+                "docs/method.md": entry.section,
+            }
+            for entry in lines
+        ),
     )
 
 
@@ -382,3 +392,43 @@ def _apart(row: DifferenceRow, words: Callable[[float], str]) -> str:
         if abs(row.difference) <= 1e-9 * max(abs(row.ours), abs(row.theirs))
         else f"{'' if row.difference > 0 else '−'}{words(abs(row.difference))}"
     )
+
+
+def busiest_text(links: Sequence[BusyLink]) -> str:
+    """Return their table below an answer in a terminal; nothing where there are none."""
+    return f"\n\n{busiest_table(links)}" if links else ""
+
+
+def busiest_table(links: Sequence[BusyLink]) -> Table:
+    """Return the busiest links of a plan or of a pattern."""
+    listed = [entry for entry in links if entry.utilisation >= _LEAST]
+    if not listed:
+        return Table("No link is busy for long", "", ())
+    share = percent_column(entry.utilisation for entry in listed)
+    rows = [
+        {
+            "Busiest links": entry.link,
+            "As busy": f"{entry.alike:,}",
+            "Busy": share(entry.utilisation),
+            "With": _with(entry),
+        }
+        for entry in listed
+    ]
+    first = listed[0]
+    most = "The busiest link is" if first.alike == 1 else f"The busiest {first.alike:,} links are"
+    return Table(
+        f"{most} busy {percent(first.utilisation)} of the time, with {_with(first)}",
+        "Share of the time that a link is busy at its full rate; links of a tier that are as busy "
+        "as one another, to 0.1 %, are one row",
+        rows,
+    )
+
+
+def _with(entry: BusyLink) -> str:
+    """Return who uses a link, the most first."""
+    users = {CLASSES.get(name, name): part for name, part in entry.users.items()}
+    if len(users) == 1:
+        return next(iter(users))
+    parts = [f"{name} {percent(part)}" for name, part in users.items() if part >= _LEAST]
+    more = [f"{len(parts) - _USERS} more"] if len(parts) > _USERS else []
+    return join_words([*parts[:_USERS], *more])

@@ -189,15 +189,19 @@ def _finding(
     if rival is ours:
         finding = "The exact search's plan is the reference"
     elif rival is None or rival.rate is None:
-        finding = "No reference has a plan here"
-        if any(plan.entry.is_pending for plan in plans):
-            finding = "The baselines are being priced"
+        finding = (
+            "The baselines are being priced"
+            if any(plan.entry.is_pending for plan in plans)
+            else "No reference has a plan here"
+        )
     else:
         factor = ours.rate / rival.rate
         way = "faster" if factor > 1 else "slower"
-        finding = f"Exact search is {_share(factor)} {way} than {reference}"
-        if abs(factor - 1) < TIE:
-            finding = f"Exact search and {reference} tie"
+        finding = (
+            f"Exact search and {reference} tie"
+            if abs(factor - 1) < TIE
+            else f"Exact search is {_share(factor)} {way} than {reference}"
+        )
     if len(ours.names) == 1:
         return finding
     *first, last = ours.names[1:]

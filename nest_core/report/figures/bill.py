@@ -184,13 +184,6 @@ def bill_figure(bill: Bill) -> Chart:
         "thickness": 1.5,
         "width": 4,
     }
-    ends = dots(
-        [total.typical / scale for total in sums],
-        rows,
-        {"size": 1, "color": FAINT},
-        error_x=whiskers,
-        **SILENT,
-    )
     return Chart(
         _finding(bill),
         f"Price of the network by role and tier, {unit}; {percent(bill.estimated_share)} of it is "
@@ -198,7 +191,16 @@ def bill_figure(bill: Bill) -> Chart:
         "A bar is what one tier costs with the cables that lead to it; the grey line runs from "
         "the low to the high end of its figures.",
         plot(
-            [*stacked, ends],
+            [
+                *stacked,
+                dots(
+                    [total.typical / scale for total in sums],
+                    rows,
+                    {"size": 1, "color": FAINT},
+                    error_x=whiskers,
+                    **SILENT,
+                ),
+            ],
             60 + _BAR_HEIGHT * max(len(places), 1),
             (116, 24, 4, 46),
             barmode="stack",

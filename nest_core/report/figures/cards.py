@@ -69,6 +69,12 @@ class Reference:
     tokens_per_s: float | None = None
     pending: bool = False
 
+    @property
+    def missing(self) -> str:
+        """Why nothing can be compared with it; empty where it has a plan."""
+        lacks = "being priced" if self.pending else "no plan" if self.tokens_per_s is None else ""
+        return f"{self.name}: {lacks}" if lacks else ""
+
 
 def throughput_card(
     tokens_per_s: float, interval: Interval, reference: Reference, room: str = ""
@@ -80,17 +86,12 @@ def throughput_card(
     room : str
         By how much the optimum may be faster; empty where the plan is proven to be the best.
     """
-    rival = reference.tokens_per_s
-    if reference.pending:
-        against, ratio = f"{reference.name}: being priced", "…"
-    elif rival is None:
-        against, ratio = f"{reference.name}: no plan", ""
-    else:
+    rival, ratio = reference.tokens_per_s, "…" if reference.pending else ""
+    if rival is not None and not reference.pending:
         factor = tokens_per_s / rival
-        against = f"× {reference.name}"
         ratio = "tie" if abs(factor - 1) < TIE else f"{factor:.2f} ×"
     return _card(
-        ("Throughput", against),
+        ("Throughput", reference.missing or f"× {reference.name}"),
         (_big(quantity(tokens_per_s, "tokens/s")), _big(f"{ratio} ", kind="acc")),
         _strip(tokens_per_s, rival, interval, reference.name)
         + (f'<div class="nest-small nest-so-far">best so far, {room}</div>' if room else ""),
@@ -151,9 +152,7 @@ def training_card(
         cost_span = span_in_words((cost(run.span[0]), cost(run.span[1])), format_money)
     else:
         lines.append(f"{quantity(24 * devices * run.days, 'GPU-hours')}; no price is given")
-    if reference.pending:
-        lines.append(f"{reference.name}: being priced")
-    elif reference.tokens_per_s:
+    if reference.tokens_per_s and not reference.pending:
         days = run.days * run.tokens_per_s / reference.tokens_per_s
         saved = abs(days - run.days)
         compared = [(f"{reference.name}: {format_days(days)}", days)]
@@ -165,7 +164,7 @@ def training_card(
             for text, part in compared
         ]
     else:
-        lines.append(f"{reference.name}: no plan")
+        lines.append(reference.missing)
     below = "".join(f'<div class="nest-small">{html.escape(line)}</div>' for line in lines)
     return _card(
         (f"Time to train {quantity(run.tokens, 'tokens')}", cost_head),

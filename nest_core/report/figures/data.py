@@ -88,9 +88,11 @@ def _points(trace: Any) -> Iterator[dict[str, object]]:
 
 def _ends(places: Any) -> list[Any]:
     """Return where points stand on an axis; of two rows of categories, the outer and the inner."""
-    if np.ndim(places) == 2:
-        return [", ".join(pair) for pair in zip(*places, strict=True)]
-    return [] if places is None else list(places)
+    return (
+        [", ".join(pair) for pair in zip(*places, strict=True)]
+        if np.ndim(places) == 2
+        else list(places if places is not None else ())
+    )
 
 
 def _labels(trace: Any, count: int) -> list[object]:

@@ -178,14 +178,18 @@ def _dots(
     size: int = 6,
     colour: str = MUTED,
 ) -> Trace:
-    look = {
-        "size": size,
-        "color": colour,
-        "symbol": symbol,
-        "opacity": 1.0,
-        "line": {"width": size / 6, "color": colour},
-    }
-    return dots(*_places(planned, money), look, name=name, **hovered(map(_hover, planned)))
+    return dots(
+        *_places(planned, money),
+        {
+            "size": size,
+            "color": colour,
+            "symbol": symbol,
+            "opacity": 1.0,
+            "line": {"width": size / 6, "color": colour},
+        },
+        name=name,
+        **hovered(map(_hover, planned)),
+    )
 
 
 def _hover(planned: Planned) -> str:

@@ -185,9 +185,8 @@ def _label(entry: MethodRow, rate: float, ours: float) -> str:
 def _hover(entry: MethodRow, rate: float, span: Span | None) -> str:
     if entry.report is None:
         return f"{entry.name}: no plan<br>{wrapped(entry.reason)}"
-    text = f"{entry.name}: {quantity(rate, 'tokens/s')}"
-    if span:
-        text += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
+    ends = span_in_words(span, lambda end: quantity(end, "tokens/s")) if span else ""
+    text = f"{entry.name}: {quantity(rate, 'tokens/s')}{f', {ends}' if ends else ''}"
     return f"{text}<br>{wrapped(entry.reason)}" if entry.reason else text
 
 

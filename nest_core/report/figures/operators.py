@@ -116,7 +116,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Chart:
         for side in sides
     }
     inked = {"size": LABEL_PX} | ({"color": ink} if ink else {})
-    legend = _legend([side.anatomy for side in sides])
+    legend = tuple(_legend([side.anatomy for side in sides]))
     batch = f"{after.strategy.micro_batch:,} × {after.strategy.sequence:,} tokens"
     return Chart(
         layer_finding(after),
@@ -306,9 +306,8 @@ def _boxes(side: _Side) -> Iterator[Trace]:
             yield box | {"fillcolor": "rgba(0, 0, 0, 0)", "line": outline}
             continue
         colour = BOUND_COLOURS[part.bound]
-        outline = {"color": colour, "width": 1.2, "dash": "solid"}
-        if part.replayed:
-            outline |= {"color": RECOMPUTATION, "width": 2.6}
+        drawn, width = (RECOMPUTATION, 2.6) if part.replayed else (colour, 1.2)
+        outline = {"color": drawn, "width": width, "dash": "solid"}
         strong = _clear(colour, _STRONG_FILL)
         bar = {
             "x1": at - _HALF_WIDTH + 2 * _HALF_WIDTH * part.seconds / longest,
@@ -362,16 +361,15 @@ def _side_title(side: _Side, inked: Trace) -> Trace:
     )
 
 
-def _legend(sides: Sequence[Anatomy]) -> Legend:
+def _legend(sides: Sequence[Anatomy]) -> Iterator[tuple[str, str]]:
     parts = [part for side in sides for part in side.parts if part.runs]
     calls = [call for side in sides for call in side.exchanges]
-    legend = list(bound_legend(parts))
+    yield from bound_legend(parts)
     if calls:
         both = all(call.node.forward for call in calls)
-        legend.append((f"communication{'' if both else ', ↑ in backward only'}", COMMUNICATION))
+        yield f"communication{'' if both else ', ↑ in backward only'}", COMMUNICATION
     if any(part.replayed for part in parts):
-        legend.append(("outlined: run again in backward", RECOMPUTATION))
-    return tuple(legend)
+        yield "outlined: run again in backward", RECOMPUTATION
 
 
 def _clear(colour: str, opacity: str) -> str:

@@ -63,12 +63,12 @@ _NEAR, _FAR = (222, 235, 247), (8, 69, 148)
 def models_of(reproduction: Reproduction) -> tuple[str, ...]:
     """Return models that are shown one by one; none where all stand on one axis."""
     if reproduction.name == "algorithm1":
-        models = [row["model"] for row in reproduction.rows if row["ratio"] is not None]
-        return tuple(dict.fromkeys(models))
+        return tuple(
+            dict.fromkeys(row["model"] for row in reproduction.rows if row["ratio"] is not None)
+        )
     figure = FIGURES.get(reproduction.name)
-    if figure is None or figure.axis == "model":
-        return ()
-    return tuple(dict.fromkeys(cell.model for cell in figure.cells))
+    cells = () if figure is None or figure.axis == "model" else figure.cells
+    return tuple(dict.fromkeys(cell.model for cell in cells))
 
 
 def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Chart, ...]:
@@ -83,9 +83,9 @@ def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Chart, 
     name, rows = reproduction.name, reproduction.rows
     if name in FIGURES:
         figure = FIGURES[name]
-        chosen = [row for row in rows if row["model"] == model]
-        if figure.axis == "model":
-            chosen = [row for row in rows if row["devices"] == figure.cells[0].devices]
+        by_model = figure.axis == "model"
+        same, value = ("devices", figure.cells[0].devices) if by_model else ("model", model)
+        chosen = [row for row in rows if row[same] == value]
         is_published = reproduction.costs == "published"
         return tuple(draw(is_published, chosen, figure.axis) for draw in (_relative, _shares))
     if reproduction.costs == "published":

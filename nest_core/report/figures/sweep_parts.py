@@ -104,8 +104,12 @@ def label(point: StudyRow, scale: float) -> str:
 def short_plan(point: StudyRow) -> str:
     """Return the degrees that differ from 1: ``tp 4 · pp 2 · dp 8``."""
     plan = point.plan or {}
-    degrees = [f"{name} {plan[name]}" for name in ("tp", "pp", "dp", "cp", "ep") if plan[name] > 1]
-    return " · ".join(degrees) or "one device"
+    return (
+        " · ".join(
+            f"{axis} {plan[axis]}" for axis in ("tp", "pp", "dp", "cp", "ep") if plan[axis] > 1
+        )
+        or "one device"
+    )
 
 
 def shortfall(point: StudyRow) -> str:
@@ -292,26 +296,25 @@ def plane_picture(sweep: Sweep) -> Chart:
             (110, 16, 8, 58),
             xaxis=parameter_axis(sweep.x, columns, 0.5),
             yaxis=parameter_axis(sweep.y, rows, 0.5),
-            annotations=_labels(cells, wide, scale) if wide <= _MAX_COLUMNS else [],
+            annotations=list(_labels(cells, wide, scale)) if wide <= _MAX_COLUMNS else [],
         ),
         tuple(legend),
     )
 
 
-def _labels(cells: Cells, wide: int, scale: float) -> list[Trace]:
-    """Return throughput, memory and degrees of the cells, dark on light and light on dark.
+def _labels(cells: Cells, wide: int, scale: float) -> Iterator[Trace]:
+    """Yield throughput, memory and degrees of the cells, dark on light and light on dark.
 
     Where no plan fits, what one would need.
     """
     if len(cells) > _MAX_LABELS:
-        return []
+        return
     rates = [point.tokens_per_s for point in cells.values() if point.tokens_per_s]
     middle = (min(rates) + max(rates)) / 2 if rates else 0.0
-    notes = []
     for place, point in cells.items():
         if point.tokens_per_s is None:
             lines = ["no plan fits"] if point.status == "memory" else []
-            notes.append(note("<br>".join([*lines, shortfall(point)]), *place))
+            yield note("<br>".join([*lines, shortfall(point)]), *place)
             continue
         fits = f"{humanise_bytes(point.memory_bytes)} fits" if point.memory_bytes else ""
         lines = [f"<b>{label(point, scale)}</b>", fits]
@@ -320,8 +323,7 @@ def _labels(cells: Cells, wide: int, scale: float) -> list[Trace]:
         if wide <= _WITH_DEGREES:
             lines.append(short_plan(point).replace(" · ", " "))
         ink = "#ffffff" if point.tokens_per_s > middle else _CHANGE
-        notes.append(note("<br>".join(lines), *place, font={"size": 12, "color": ink}))
-    return notes
+        yield note("<br>".join(lines), *place, font={"size": 12, "color": ink})
 
 
 def _neighbours(cells: Cells) -> Iterator[tuple[StudyRow, StudyRow, list[float]]]:
@@ -342,9 +344,13 @@ def _borders(
 ) -> Trace:
     """Return one trace of the edges between neighbours of which something holds."""
     edges = [ends for a, b, ends in _neighbours(cells) if between(a, b)]
-    places = broken((ends[:2], ends[2:]) for ends in edges)
     return curve(
-        **places, colour=colour, width=width, name=name, hoverinfo="skip", showlegend=bool(edges)
+        **broken((ends[:2], ends[2:]) for ends in edges),
+        colour=colour,
+        width=width,
+        name=name,
+        hoverinfo="skip",
+        showlegend=bool(edges),
     )
 
 

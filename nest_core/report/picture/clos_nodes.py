@@ -123,7 +123,7 @@ class ClosNodes(ClosLayout):
             (box.x + rail * part + 0.5, part - 1, range(rail, rail + 1)) for rail in range(rails)
         ]
 
-    def _links_down(self, leaf: Placed, key: str) -> list[Mark]:
+    def _links_down(self, leaf: Placed, key: str) -> Iterator[Mark]:
         """Draw the links from leaves down to a frame of nodes."""
         structure = self.structure
         nodes = sum(
@@ -174,7 +174,7 @@ class ClosNodes(ClosLayout):
         edges: Edges,
         here: int,
         total: int,
-    ) -> list[Mark]:
+    ) -> Iterator[Mark]:
         """Draw links from a part of a leaf's foot as one band, and what of them is gone."""
         first = leaf.members[0]
         colour = first.look if first.look in leaf.box.look.split() else ""

@@ -63,9 +63,13 @@ def title(structure: Structure) -> str:
         less = rate if is_full else f"{part} of their {rate}"
         return f"With {faults} down, devices keep {less} at the worst"
     if fabric.kind == "rail_only":
-        inside = "NVLink in a node" if fabric.devices_per_node > 1 else "nothing"
-        if fabric.interconnect != "switch":
-            inside = "the links between a node's devices"
+        inside = (
+            "the links between a node's devices"
+            if fabric.interconnect != "switch"
+            else "NVLink in a node"
+            if fabric.devices_per_node > 1
+            else "nothing"
+        )
         return f"Rails never meet above the node: between rails, traffic goes through {inside}"
     if fabric.planes > 1:
         planes = fabric.planes

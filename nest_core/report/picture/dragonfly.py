@@ -4,7 +4,7 @@ A group is as wide at its foot as the links of its nodes, at its head as its glo
 that have no room are tiles; what links the groups of a tile is counted with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -56,16 +56,24 @@ def dragonfly_drawn(fabric: Dragonfly, options: DrawOptions) -> Drawn:
     if options.loads is not None:
         shares = np.maximum.reduceat(np.maximum.reduceat(busy, row.first, 0), row.first, 1)
         looks = {pair: load_look(float(shares[pair]), busiest) for pair in drawing.pairs}
-    marks = [*drawing.arcs(looks), *drawing.columns_drawn()]
-    if stages is not None:
-        marks += drawing.transfers(stages)
-    words, labels = (_title(fabric), _subtitle(fabric)), drawing.labels(node_words(marks))
-    legend = [
-        *([Swatch("line", "link", "links of two groups")] if fabric.groups > 1 else []),
-        Swatch("funnel", "switch", "group: foot is its NICs, head its global links"),
-        Swatch("box", "device", "device"),
+    marks = [
+        *drawing.arcs(looks),
+        *drawing.columns_drawn(),
+        *([] if stages is None else drawing.transfers(stages)),
     ]
-    return framed_plan(options, words, marks, labels, legend, busiest)
+    words, labels = (_title(fabric), _subtitle(fabric)), drawing.labels(node_words(marks))
+    return framed_plan(
+        options,
+        words,
+        marks,
+        labels,
+        [
+            *([Swatch("line", "link", "links of two groups")] if fabric.groups > 1 else []),
+            Swatch("funnel", "switch", "group: foot is its NICs, head its global links"),
+            Swatch("box", "device", "device"),
+        ],
+        busiest,
+    )
 
 
 @dataclass(frozen=True)
@@ -125,9 +133,9 @@ class _Groups:
         span = (end - start) / max(self.row.pitch, self.frame.across - self.row.pitch)
         return arc(start, end, y, (y - top - 2) * min(1.0, 0.12 + 0.88 * span))
 
-    def arcs(self, loads: Mapping[tuple[int, int], str]) -> list[Mark]:
+    def arcs(self, loads: Mapping[tuple[int, int], str]) -> Iterator[Mark]:
         """Draw the links between groups."""
-        marks, keys, counts = list[Mark](), self.columns.keys[1], self.row.counts
+        keys, counts = self.columns.keys[1], self.row.counts
         lines = max(1, len(self.pairs))
         width = min(1.6, max(0.6, 220.0 / lines))
         top, bottom = self.edges["links global"]
@@ -135,24 +143,19 @@ class _Groups:
         shade = opacity(across * (bottom - top), lines, width, 0.5 * across)
         for a, b in self.pairs:
             ends, links = (keys[a], keys[b]), counts[a] * counts[b] * self.fabric.links_per_pair
-            look = f"link {loads.get((a, b), '')}".strip()
-            strength = max(shade, 0.5) if loads else shade
-            marks.append(
-                Line(
-                    between(*ends),
-                    look,
-                    self._way(a, b),
-                    width,
-                    ends,
-                    (("links global", links),),
-                    strength,
-                )
+            yield Line(
+                between(*ends),
+                f"link {loads.get((a, b), '')}".strip(),
+                self._way(a, b),
+                width,
+                ends,
+                (("links global", links),),
+                max(shade, 0.5) if loads else shade,
             )
-        return marks
 
-    def columns_drawn(self) -> list[Mark]:
+    def columns_drawn(self) -> Iterator[Mark]:
         """Draw groups, the links of their nodes, and these."""
-        fabric, columns, marks = self.fabric, self.columns, list[Mark]()
+        fabric, columns = self.fabric, self.columns
         routers = fabric.routers_per_group
         nics = routers * fabric.nodes_per_router * fabric.nics_per_node
         for column, (first, count) in enumerate(zip(self.row.first, self.row.counts, strict=True)):
@@ -163,12 +166,11 @@ class _Groups:
                 ("links global", count * (count - 1) // 2 * fabric.links_per_pair),
             )
             stands = tuple(entry for entry in holds if entry[1])
-            marks += [
+            yield from (
                 *columns.switches(1, column, (text,), stands),
                 *columns.links(1, column, "links node", (count * nics, 0)),
                 *columns.nodes(column),
-            ]
-        return marks
+            )
 
     def transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage, where it leaves a group."""

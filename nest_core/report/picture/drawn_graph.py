@@ -70,14 +70,20 @@ def graph_drawn(fabric: GraphFabric, options: DrawOptions) -> Drawn:
     marks = [*rows.lines(busiest), *rows.boxes_drawn()]
     if stages is not None:
         marks += stages.outlines(marks)
-    labels = rows.labels(options.parts.nodes)
+    labels = list(rows.labels(options.parts.nodes))
     is_joined = any(element.role != "device" for element in fabric.elements)
-    legend = [
-        Swatch("box", "device", "device"),
-        *([Swatch("box", "switch", "switch or NIC")] if is_joined else []),
-        Swatch("line", "link", "links"),
-    ]
-    return framed_plan(options, rows.words, marks, labels, legend, busiest)
+    return framed_plan(
+        options,
+        rows.words,
+        marks,
+        labels,
+        [
+            Swatch("box", "device", "device"),
+            *([Swatch("box", "switch", "switch or NIC")] if is_joined else []),
+            Swatch("line", "link", "links"),
+        ],
+        busiest,
+    )
 
 
 @dataclass(frozen=True)
@@ -219,8 +225,9 @@ class _Rows:
             yield Line(between(*ends), look, points, thick, ends, stands, strength)
 
     def _room_above(self, top: float) -> float:
-        above = [bottom for _, bottom in self.edges.values() if bottom < top]
-        return top - max(above, default=self.frame.top)
+        return top - max(
+            (bottom for _, bottom in self.edges.values() if bottom < top), default=self.frame.top
+        )
 
     def boxes_drawn(self) -> Iterator[Mark]:
         """Draw boxes with their words."""
@@ -253,16 +260,15 @@ class _Rows:
             tiers = f"in {ranks} {plural('rank', ranks)} above them" if ranks else "among them"
             devices = count_words(self.fabric.devices, 0, "device")
             title = f"{devices}, drawn, and what joins them {tiers}"
-        if not self.is_regular:
-            return (
-                title,
-                "Too irregular to draw every link: counts per rank; hatched areas are links",
-            )
         fold = "; x: boxes alike" if any(len(box) > 1 for box in self.boxes.members) else ""
-        return title, f"Rows by hops from devices; a line's width is capacity{fold}"
+        return title, (
+            f"Rows by hops from devices; a line's width is capacity{fold}"
+            if self.is_regular
+            else "Too irregular to draw every link: counts per rank; hatched areas are links"
+        )
 
-    def labels(self, nodes: int) -> list[TierLabel]:
-        """Return rows and the links below them, from the top."""
+    def labels(self, nodes: int) -> Iterator[TierLabel]:
+        """Yield rows and the links below them, from the top."""
         elements: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
         for box, members in enumerate(self.boxes.members):
             for element in members:
@@ -273,7 +279,6 @@ class _Rows:
             rank = max(self.boxes.rank[box] for box in self._pair(link.a, link.b))
             tier = self.tiers.links.get((link.a, link.b), "")
             links[rank, f"links {tier}" if tier else "inside"][link.bandwidth_Bps] += link.count
-        labels: list[TierLabel] = []
         lower = [
             *[top for top, _ in self.edges.values()][1:],
             max(bottom for _, bottom in self.edges.values()) + 20,
@@ -286,9 +291,7 @@ class _Rows:
                 words: tuple[str, ...] = (
                     (f"in {nodes:,} nodes",) if in_nodes else ("inside nodes",) if rank < 0 else ()
                 )
-                labels.append(
-                    TierLabel(what, count, count_words(count, 0, name), words, top, bottom)
-                )
+                yield TierLabel(what, count, count_words(count, 0, name), words, top, bottom)
             for (at, what), rates in links.items():
                 if at == rank:
                     words = tuple(
@@ -297,8 +300,8 @@ class _Rows:
                         * (what == "inside" and self.fabric.assumed_inside_Bps == rate)
                         for rate, count in sorted(rates.items())
                     )
-                    labels.append(TierLabel(what, rates.total(), "", words, bottom, below))
-        return [*labels, TierLabel("node", nodes, "", (), self.frame.top, self.frame.bottom)]
+                    yield TierLabel(what, rates.total(), "", words, bottom, below)
+        yield TierLabel("node", nodes, "", (), self.frame.top, self.frame.bottom)
 
 
 def _names(members: Sequence[Element]) -> list[str]:

@@ -274,5 +274,4 @@ def _swatch(swatch: Swatch, x: float, y: float) -> list[Mark]:
         ],
         "box": [Box("", look, x, middle - 5, 10, 10, radius=1.5)],
     }
-    words = Words(swatch.words, "soft", x + _SWATCHES[swatch.form], y)
-    return [*signs[swatch.form], words]
+    return [*signs[swatch.form], Words(swatch.words, "soft", x + _SWATCHES[swatch.form], y)]

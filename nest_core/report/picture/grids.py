@@ -8,7 +8,7 @@ from stage to stage is lit link by link, as it is routed: dimension by dimension
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -77,9 +77,8 @@ def torus_title(fabric: Torus) -> str:
 def torus_subtitle(blocks: LatticeBlocks) -> str:
     """Return how many devices there are, and what a line is."""
     torus = blocks.torus
-    wraps = "; a wrap is two stubs" if any(torus.wrap) else "; nothing wraps"
-    if len(torus.shape) > 2:
-        wraps += ", as is a link between layers"
+    layers = ", as is a link between layers" if len(torus.shape) > 2 else ""
+    wraps = f"; {'a wrap is two stubs' if any(torus.wrap) else 'nothing wraps'}{layers}"
     if blocks.single:
         return f"{torus.devices:,} devices; every device and every link drawn{wraps}"
     full = int((blocks.places == math.prod(blocks.side)).sum())
@@ -170,12 +169,13 @@ def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
     busiest = max(busy.values(), default=0.0)
     words = torus_title(fabric), torus_subtitle(blocks)
     stages, paint = paint_of(options, fabric.places, fabric.place_of())
-    marks = grid.links({joint: load_look(share, busiest) for joint, share in busy.items()})
-    marks += [*([] if stages is None else grid.bars(stages)), *grid.boxes(paint)]
-    if stages is not None:
-        marks += grid.numbers(stages) + grid.transfers(stages)
-    if frame.words:
-        marks += grid.letters()
+    marks = [
+        *grid.links({joint: load_look(share, busiest) for joint, share in busy.items()}),
+        *([] if stages is None else grid.bars(stages)),
+        *grid.boxes(paint),
+        *([] if stages is None else grid.numbers(stages) + grid.transfers(stages)),
+        *(grid.letters() if frame.words else []),
+    ]
     return framed_plan(
         options,
         words,
@@ -283,19 +283,17 @@ class _Grid:
                 points[2] = points[2][0] + bent * ex, points[2][1] + bent * ey
         return tuple(points)
 
-    def links(self, loads: Mapping[Joint, str]) -> list[Mark]:
+    def links(self, loads: Mapping[Joint, str]) -> Iterator[Mark]:
         """Draw lines between blocks."""
         most = max(self.blocks.joints.values(), default=1)
         widest = 2.4 if self.blocks.single else 0.36 * self.size
-        marks: list[Mark] = []
         for joint, links in self.blocks.joints.items():
             width = max(1.0, widest * links / most)
             look = f"link {loads.get(joint, f'axis-{joint.axis}')}{' wrap' if joint.wraps else ''}"
             stands: Stands = ((f"links {self._tier(joint)}", links),)
             for points, ends in self.ways(joint):
-                marks.append(Line(self._ends(joint), look, points, width, ends, stands))
+                yield Line(self._ends(joint), look, points, width, ends, stands)
                 stands = ()
-        return marks
 
     @cached_property
     def _has_cubes(self) -> bool:
@@ -309,9 +307,9 @@ class _Grid:
         is_within = not joint.wraps and last * self.blocks.side[joint.axis] % CUBE
         return "cube" if is_within else "between cubes"
 
-    def boxes(self, paint: Paint) -> list[Mark]:
+    def boxes(self, paint: Paint) -> Iterator[Mark]:
         """Draw devices, or blocks of them."""
-        blocks, marks, size = self.blocks, list[Mark](), self.size
+        blocks, size = self.blocks, self.size
         for block, (x, y) in enumerate(self.at):
             present, lost = int(blocks.present[block]), int(blocks.places[block])
             lost -= present
@@ -330,30 +328,22 @@ class _Grid:
                 stands=stands,
                 radius=1.5,
             )
-            marks.append(box)
+            yield box
             if lost:
                 first, *others = cross(box)
                 gone: Stands = (("device", lost), ("node", lost))
-                marks += [replace(first, stands=gone if present else ()), *others]
-        return marks
+                yield from (replace(first, stands=gone if present else ()), *others)
 
-    def letters(self) -> list[Mark]:
+    def letters(self) -> Iterator[Mark]:
         """Name the axes where they end, and the layers above them."""
-        marks, counts = list[Mark](), self.blocks.counts
+        counts = self.blocks.counts
         far = self.size / 2 + _MAX_STUB + 8
         for axis in self.order[:2]:
             if self.blocks.torus.shape[axis] > 1:
                 x, y = self.at[self._block({axis: counts[axis] - 1})]
                 dx, dy = self._way(axis)
-                marks.append(
-                    Words(
-                        AXES[axis],
-                        f"bold axis-{axis}",
-                        *(x + dx * far, y + dy * far + 4),
-                        13.0,
-                        "middle",
-                    )
-                )
+                at = x + dx * far, y + dy * far + 4
+                yield Words(AXES[axis], f"bold axis-{axis}", *at, 13.0, "middle")
         for axis in self.order[2:]:
             right = self.order[0]
             for layer in range(counts[axis]):
@@ -361,8 +351,7 @@ class _Grid:
                 text = f"{AXES[axis]} {layer * self.blocks.side[axis]}"
                 if 1.15 * text_width(text, TEXT, bold=True) < (counts[right] + 1) * self.pitch:
                     below = y + self.size / 2 + min(_MAX_STUB, 0.5 * self.pitch) + 10
-                    marks.append(Words(text, f"bold axis-{axis}", x, below, TEXT, "middle"))
-        return marks
+                    yield Words(text, f"bold axis-{axis}", x, below, TEXT, "middle")
 
     def _block(self, place: Mapping[int, int]) -> int:
         """Return the block at a place by axis; 0 along others."""

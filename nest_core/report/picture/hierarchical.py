@@ -62,13 +62,19 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     marks, words = drawing.marks(stages), (_title(fabric), f"{fabric.devices:,} {_SUBTITLE}")
     labels = drawing.labels(node_words(marks))
     is_deep, failed = len(fabric.tiers) > 2, Swatch("box", "device gone", "crossed: failed")
-    legend = [
-        *([Swatch("funnel", "switch", "switches of a level")] if is_deep else []),
-        Swatch("box", "device", "devices"),
-        Swatch("box", "bundle", "links"),
-        *([failed] if fabric.missing else []),
-    ]
-    return framed_plan(options, words, marks, labels, legend, drawing.busiest)
+    return framed_plan(
+        options,
+        words,
+        marks,
+        labels,
+        [
+            *([Swatch("funnel", "switch", "switches of a level")] if is_deep else []),
+            Swatch("box", "device", "devices"),
+            Swatch("box", "bundle", "links"),
+            *([failed] if fabric.missing else []),
+        ],
+        drawing.busiest,
+    )
 
 
 @dataclass(frozen=True)
@@ -208,9 +214,8 @@ class _Hierarchy:
                 links += columns.links(level, column, of, (count, int(total[column]) - count), look)
                 if level < self.top:
                     boxes += self._switches(level, column)
-        for column in range(len(self.row.counts)):
-            boxes += columns.nodes(column)
-        marks = [*links, *boxes, *(columns.bar() if self.top else [])]
+        nodes = [mark for at in range(len(self.row.counts)) for mark in columns.nodes(at)]
+        marks = [*links, *boxes, *nodes, *(columns.bar() if self.top else [])]
         if stages is not None:
             marks += [*self._transfers(stages), *stages.outlines(marks)]
         return [*marks, *(self._names(stages) if self.has_names else [])]
@@ -297,14 +302,12 @@ class _Hierarchy:
     def _tier_label(self, level: int) -> TierLabel:
         tier, below = self.fabric.tiers[level], self.fabric.tiers[level - 1]
         count, edges = self.full.groups[level], self.columns.edges[f"tier {level}"]
+        head, words = count_words(count, 0, tier.name), [_size(tier, below.name)]
         if level == self.top:
             head, words = f"{tier.name[:1].upper()}{tier.name[1:]}", ["switches not given"]
-        else:
-            head, words = count_words(count, 0, tier.name), [_size(tier, below.name)]
-            words += (
-                [tile_words(self.row.counts)] if level == self.top - 1 and self.row.tiled else []
-            )
-        return TierLabel(f"groups {tier.name}", count, head, tuple(words), *edges)
+        elif level == self.top - 1:
+            words.append(tile_words(self.row.counts))
+        return TierLabel(f"groups {tier.name}", count, head, tuple(filter(None, words)), *edges)
 
     def _node_labels(self, nodes: str) -> list[TierLabel]:
         inner, present = self.fabric.tiers[0], self.options.parts.nodes
@@ -343,11 +346,10 @@ def _title(fabric: Hierarchical) -> str:
         of = f" of its {rate_words(shares[1].max())}" if worst > 1 else ""
         ratio = format_ratio(tiers[worst].oversubscription)
         return f"{ratio} {between_groups}: a device keeps {rates[worst]}{of} there"
-    parts = [f"{rates[0]} in its {tiers[0].name}"]
-    parts += [
-        f"{rates[level]} at the {tiers[level].name}"
-        for level in range(1, len(rates))
-        if level == 1 or rates[level] != rates[level - 1]
+    parts = [
+        f"{rates[level]} {'at the' if level else 'in its'} {tiers[level].name}"
+        for level in range(len(rates))
+        if level < 2 or rates[level] != rates[level - 1]
     ]
     return f"A device has {', '.join(parts)}"
 

@@ -14,7 +14,7 @@ as Adobe publishes them (Core 14 AFM); the app's own family is narrower, so what
 fits there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -268,7 +268,7 @@ def band(
     edges: tuple[tuple[float, float, float], tuple[float, float, float]],
     counts: tuple[int, int],
     look: str,
-) -> list[Mark]:
+) -> Iterator[Band]:
     """Draw parallel links as one area, what has failed of them at the right.
 
     Parameters
@@ -283,7 +283,6 @@ def band(
         Links that are left, and those that have failed.
     """
     (x, bottom, length), (upper, top, wide) = edges
-    marks: list[Mark] = []
     start = 0.0
     for part, count in ((look, counts[0]), ("bundle gone", counts[1])):
         if count:
@@ -294,9 +293,8 @@ def band(
                 (x + end * length, bottom),
                 (x + start * length, bottom),
             )
-            marks.append(Band(between(*ends), part, corners, ends, ((of, count),)))
+            yield Band(between(*ends), part, corners, ends, ((of, count),))
             start = end
-    return marks
 
 
 _WIDTHS = {

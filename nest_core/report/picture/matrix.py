@@ -175,9 +175,7 @@ def _digits(seconds: float) -> str:
     >>> _digits(1.6902), _digits(0.01532), _digits(0.0000213)
     ('1.69', '0.015', '< 0.001')
     """
-    if seconds >= 1:
-        return f"{seconds:.3g}"
-    return f"{seconds:.3f}" if seconds >= 5e-4 else "< 0.001"
+    return f"{seconds:.3g}" if seconds >= 1 else f"{seconds:.3f}" if seconds >= 5e-4 else "< 0.001"
 
 
 def _shades(matrices: CostMatrices) -> IntArray:

@@ -5,7 +5,7 @@ is all switches of a level in it, as wide at its foot as what comes in, at its h
 out, so that an oversubscribed level is a funnel and a generous one a flare.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -149,8 +149,7 @@ class NodeBoxes:
                 first_fitting(texts, width - 3),
                 "soft",
             )
-        below = 0.0
-        has_arcs = False
+        below, has_arcs = 0.0, False
         if self.inside is not None and len(devices) > 1 and height >= 44:
             if self.inside.interconnect == "switch":
                 below = min(26.0, 0.12 * height) if domain else 9.0
@@ -170,14 +169,13 @@ class NodeBoxes:
         cells = self._cells(node, (x + 4, y + 5, width - 8, bottom - y - 5 - below), key)
         return [*marks, *(self._arcs(cells, below) if has_arcs else []), *cells]
 
-    def _arcs(self, cells: Sequence[Mark], room: float) -> list[Mark]:
+    def _arcs(self, cells: Sequence[Mark], room: float) -> Iterator[Mark]:
         """Draw the direct links between the devices of a node, as wide as what they carry."""
         boxes = [mark for mark in cells if isinstance(mark, Box)]
         if self.inside is None or len(boxes) < self.inside.devices or boxes[0].y < boxes[-1].y:
-            return []
+            return
         links = self.inside.links()
         most = max((rate for _, _, rate in links), default=1.0)
-        marks: list[Mark] = []
         for a, b, rate in links:
             (start, y), (end, _) = boxes[a].centre, boxes[b].centre
             ends = boxes[a].key, boxes[b].key
@@ -185,27 +183,30 @@ class NodeBoxes:
                 deep = (room - 4) * (0.16 + 0.8 * (b - a) / (len(boxes) - 1))
                 points = arc(start, end, y + boxes[a].height / 2, -deep)
                 width = max(0.8, 2.4 * rate / most)
-                marks.append(Line(between(*ends), "link", points, width, ends, opacity=0.8))
-        return marks
+                yield Line(between(*ends), "link", points, width, ends, opacity=0.8)
 
     def block(self, key: str, nodes: range, area: Area) -> list[Mark]:
         """Draw a frame with its nodes: with cells, as bars, or one box where there is no room."""
         x, y, width, height = area
         edge = min(_EDGE, 0.12 * width, 0.12 * height)
         inner = (x + edge, y + edge, width - 2 * edge, height - 2 * edge)
-        marks: list[Mark] = [Box(key, "frame", *area, radius=2.0)]
+        frame = Box(key, "frame", *area, radius=2.0)
         columns = self._cell_columns(nodes, inner)
         if columns:
-            for node, place in zip(nodes, _grid(len(nodes), columns, inner), strict=True):
-                marks += self._node(node, place, key)
-            return marks
+            cells = zip(nodes, _grid(len(nodes), columns, inner), strict=True)
+            return [frame, *(m for node, place in cells for m in self._node(node, place, key))]
         counts = self._bars(len(nodes), inner)
         if len(counts) == 1:
             return self._bar(key, nodes, area)
         parts = (range(*ends) for ends in pairwise(accumulate(counts, initial=nodes.start)))
-        for members, place in zip(parts, _grid(len(counts), 1, inner), strict=True):
-            marks += self._bar(_node_key(members), members, place, key)
-        return marks
+        return [
+            frame,
+            *(
+                mark
+                for members, place in zip(parts, _grid(len(counts), 1, inner), strict=True)
+                for mark in self._bar(_node_key(members), members, place, key)
+            ),
+        ]
 
     def _cell_columns(self, nodes: range, area: Area) -> int:
         """Return the columns of nodes that give the largest cells; 0: cells have no room."""
@@ -263,8 +264,15 @@ class NodeBoxes:
             if height / rows >= 3 and width / self.per_host >= 3:
                 cells = self.per_host, rows
         if cells is None:
-            stands = (("device", self.live(nodes)[1]),)
-            return [Box(f"devices of {key}", self.paint(slots), *area, key, stands)]
+            return [
+                Box(
+                    f"devices of {key}",
+                    self.paint(slots),
+                    *area,
+                    key,
+                    (("device", self.live(nodes)[1]),),
+                )
+            ]
         across, down = width / cells[0], height / cells[1]
         gap = 1.0 if across < 8 else 2.0
         marks: list[Mark] = []
@@ -435,7 +443,7 @@ class GroupColumns:
 
     def links(
         self, level: int, column: int, of: str, counts: tuple[int, int], look: str = "bundle"
-    ) -> list[Mark]:
+    ) -> Iterator[Mark]:
         """Draw the links into a level from a column, what has failed of them at the right.
 
         Parameters

@@ -149,17 +149,15 @@ def place(
     labels = names if all(names.values()) else {}
     result = []
     for box, members in zip(boxes, groups, strict=True):
-        marks: list[Mark] = [box]
         gone = [switch for switch in members if switch.gone]
+        on: Sequence[Mark] = centred(box, labels.get(box.key, ""))
         if len(gone) == len(members):
-            marks += cross(box)
+            on = cross(box)
         elif gone:
-            marks += failed_corner(
+            on = failed_corner(
                 f"{gone[0].name} {gone[0].number}", "switch gone", box, ((gone[0].name, len(gone)),)
             )
-        else:
-            marks += centred(box, labels.get(box.key, ""))
-        result.append(Placed(box, members, tuple(marks)))
+        result.append(Placed(box, members, (box, *on)))
     return result
 
 

@@ -167,8 +167,10 @@ def curve_chart(decision: Decision, width: float = 340.0, height: float = 200.0)
 def _ends(lines: Sequence[DearnessCurve]) -> tuple[float, float]:
     """Return the part of the scale worth seeing: from a tenth of the prices on, what is near."""
     near = [line for line in lines if line.low or abs(line.dearer[-1]) < _FAR] or list(lines)
-    values = [y for line in near for y in line.dearer[len(line.dearer) // 10 :]]
-    values += [y for line in lines for end in (line.low, line.high) for y in end[len(end) // 5 :]]
+    values = [
+        *(y for line in near for y in line.dearer[len(line.dearer) // 10 :]),
+        *(y for line in lines for end in (line.low, line.high) for y in end[len(end) // 5 :]),
+    ]
     low, high = min([*values, -0.01]), max([*values, 0.01])
     return max(low, -0.5) * 1.1, min(high, 0.5) * 1.1
 
@@ -348,7 +350,7 @@ def throughput_chart(decision: Decision, width: float = 568.0) -> Drawn:
     return Drawn(_speed_title(decision), subtitle, width, ends[1] + 40, tuple(marks))
 
 
-def _paired(decision: Decision, across: Ends, ends: Ends) -> list[Mark]:
+def _paired(decision: Decision, across: Ends, ends: Ends) -> Iterator[Mark]:
     best = decision.best
     rows = {
         place: (difference.value, difference.low, difference.high)
@@ -359,26 +361,25 @@ def _paired(decision: Decision, across: Ends, ends: Ends) -> list[Mark]:
     room = 0.12 * ((max(values) - min(values)) or 0.02)
     x = Scale(min(values) - room, max(values) + room, *across)
     words, zero = percent_ticks(x), x(0.0)
-    marks: list[Mark] = [
+    yield from (
         Words("paired, run for run", "soft", across[0], 14),
         *vertical_grid(x, ends, lambda value: words(value) if value else ""),
         vertical_line(_look(decision, best.name, "chart"), zero, ends, 2.0),
         Words(short(best.name), "bold", min(zero, across[1] + 8), ends[1] + 34, anchor="middle"),
-    ]
+    )
     for place, (value, low, high) in rows.items():
         y = _TOP + place * _ROW + _ROW / 2
         text = "tie" if low < high and low <= 0 <= high else signed_percent(value)
         span = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
         half = text_width(span, SMALL) / 2
         at = min(max(x(value), across[0] - 20 + half), across[1] + 28 - half)
-        marks += [
+        yield from (
             Box("", "bar plain", x(low), y - 4, max(x(high) - x(low), 1.5), 8),
             vertical_line("bracket", x(value), (y - 9, y + 9), 3.0),
             Words(text, "bold", at, y - 12, anchor="middle"),
             Box("", "plate", at - half - 2, y + 11, 2 * half + 4, 13),
             Words(span, "soft", at, y + 22, anchor="middle"),
-        ]
-    return marks
+        )
 
 
 def _speed_title(decision: Decision) -> Claim:
@@ -389,9 +390,9 @@ def _speed_title(decision: Decision) -> Claim:
             fact = Fact("ties", (best, bill.name), "tokens_per_s")
             parts.append(Claim(f"{does(bill.name, 'ties')} with {best} in speed", fact))
         else:
-            slower, value = difference.value < 0, difference.value
-            fact = Fact("less" if slower else "more", (bill.name, best), "tokens_per_s", value)
-            way = "slower" if slower else "faster"
+            value = difference.value
+            way, relation = ("slower", "less") if value < 0 else ("faster", "more")
+            fact = Fact(relation, (bill.name, best), "tokens_per_s", value)
             parts.append(Claim(f"{does(bill.name, 'is')} {magnitude(value)} {way}", fact))
     if len(parts) > _NAMED:
         parts = [*parts[:_NAMED], Claim(f"{len(parts) - _NAMED} more below")]
@@ -478,9 +479,11 @@ def _bill_title(decision: Decision) -> Claim:
     if more == 0:
         words = f"The bills of {rival.name} and {best.name} are the same"
         return Claim(words, Fact("same", (rival.name, best.name)))
-    is_less, names = more < 0, (rival.name, best.name)
-    words = f"The bill of {rival.name} is {magnitude(more)} {'lower' if is_less else 'higher'}"
-    return Claim(words, Fact("less" if is_less else "more", names, "total_usd", more))
+    way, relation = ("lower", "less") if more < 0 else ("higher", "more")
+    return Claim(
+        f"The bill of {rival.name} is {magnitude(more)} {way}",
+        Fact(relation, (rival.name, best.name), "total_usd", more),
+    )
 
 
 def _bar_top(place: int) -> float:

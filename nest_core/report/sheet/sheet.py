@@ -163,16 +163,15 @@ def decision_sheet(
     prices = _prices(decision, is_wide=is_wide)
     text = "".join([*body, _wide(prices) if is_wide else _two(words, prices)])
     number = hashlib.sha256(text.encode()).hexdigest()[:4]
+    asked = f'<template id="question">{html.escape(json.dumps(question))}</template>\n'
     page = (
         f"<header><span><b>Decision sheet</b>{html.escape(subject(decision))}</span>"
         f"<span>Nest Studio, {at.day} {at:%B %Y}, sheet {number}</span></header>\n{text}\n"
         f"<footer><span>Again: {html.escape(again or _AGAIN)}</span>"
         f"<span>price list {html.escape(decision.best.owned.prices)}</span></footer>"
         '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
-        f"{_second_page(decision)}"
+        f"{_second_page(decision)}{'' if question is None else asked}"
     )
-    if question is not None:
-        page += f'<template id="question">{html.escape(json.dumps(question))}</template>\n'
     return html_document(title(decision), font_faces() + _STYLE, page)
 
 
@@ -305,19 +304,17 @@ def differences(decision: Decision, *, full: bool = False) -> tuple[DesignDiffer
     def row(
         title: str, figure: str, scale: float = 1.0, words: Callable[[float], str] = three_digits
     ) -> DesignDifference:
-        cells = []
-        for bill in decision.bills:
-            value, difference = FIGURES[figure].read(bill), decision.difference(bill, figure)
-            cells.append(
-                (
-                    _difference_text(difference) if difference else "",
-                    NOTHING if value is None else words(value / scale),
-                )
+        return title, tuple(
+            (
+                _difference_text(difference) if difference else "",
+                NOTHING if value is None else words(value / scale),
             )
-        return title, tuple(cells)
+            for bill in decision.bills
+            for value in [FIGURES[figure].read(bill)]
+            for difference in [decision.difference(bill, figure)]
+        )
 
     tokens = humanise(best.training.tokens) if best.training else ""
-    days = row(f"Days for {tokens} tokens", "days")
     all_in = "" if any(bill.owned.missing for bill in decision.bills) else ", all in"
     money = [
         row(f"Bill over {best.owned.years:g} years, M$", "total_usd", _MILLION),
@@ -335,18 +332,16 @@ def differences(decision: Decision, *, full: bool = False) -> tuple[DesignDiffer
             for difference in [decision.difference(bill)]
         )
         money.insert(0, (f"{capital(decision.figure)}, over the best's", cells))
-    if full:
-        return (
-            row("Throughput, M tokens/s", "tokens_per_s", _MILLION),
-            days,
-            row("Network, M$", "network_usd", _MILLION),
-            *money,
-            row("Tokens per kWh, M", "tokens_per_kWh", _MILLION),
-            row("Failures a year", "failures_per_year"),
-            *lost,
-            *_in_budget(decision),
-        )
-    return (days, *money, *lost, *_in_budget(decision))
+    energy = row("Tokens per kWh, M", "tokens_per_kWh", _MILLION)
+    return (
+        *([row("Throughput, M tokens/s", "tokens_per_s", _MILLION)] if full else []),
+        row(f"Days for {tokens} tokens", "days"),
+        *([row("Network, M$", "network_usd", _MILLION)] if full else []),
+        *money,
+        *([energy, row("Failures a year", "failures_per_year")] if full else []),
+        *lost,
+        *_in_budget(decision),
+    )
 
 
 def _difference_text(difference: Difference) -> str:
@@ -360,13 +355,14 @@ def _difference_text(difference: Difference) -> str:
 def differences_html(decision: Decision, rows: Sequence[DesignDifference]) -> str:
     """Return the rows as a table in the classes of the page and of the sheet."""
     head = "".join(f'<th scope="col">{html.escape(bill.name)}</th>' for bill in decision.bills)
+    kinds = [' class="ours"' if bill is decision.best else "" for bill in decision.bills]
     body = ""
     for figure, values in rows:
-        cells = ""
-        for bill, (difference, text) in zip(decision.bills, values, strict=True):
-            kind = ' class="ours"' if bill is decision.best else ""
-            small = f"<small>{html.escape(difference)}</small>" if difference else ""
-            cells += f"<td{kind}>{small}{html.escape(text)}</td>".replace(" %", "\u00a0%")
+        cells = "".join(
+            f"<td{kind}>{f'<small>{html.escape(difference)}</small>' if difference else ''}"
+            f"{html.escape(text)}</td>".replace(" %", "\u00a0%")
+            for kind, (difference, text) in zip(kinds, values, strict=True)
+        )
         body += f'<tr><th scope="row">{html.escape(figure)}</th>{cells}</tr>'
     return (
         f'<table class="nest-apart"><thead><tr><td></td>{head}</tr></thead>'

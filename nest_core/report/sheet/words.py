@@ -122,13 +122,17 @@ def difference_words(decision: Decision, bill: WholeBill) -> Claim:
         return Claim("")
     per = _per(decision)
     if difference.is_tie or abs(difference.value) < _ROUNDING:
-        fact = Fact("ties", (best.name, bill.name))
-        return Claim(f"{does(bill.name, 'ties')} with {best.name} {per}", fact)
+        return Claim(
+            f"{does(bill.name, 'ties')} with {best.name} {per}",
+            Fact("ties", (best.name, bill.name)),
+        )
     way, amount = "more" if difference.value > 0 else "less", magnitude(difference.value)
-    figure = f"{does(bill.name, 'costs')} {amount} {way} {per}"
-    if decision.goal == "days":
-        longer = "longer" if way == "more" else "less time"
-        figure = f"{does(bill.name, 'takes')} {amount} {longer}"
+    longer = "longer" if way == "more" else "less time"
+    figure = (
+        f"{does(bill.name, 'takes')} {amount} {longer}"
+        if decision.goal == "days"
+        else f"{does(bill.name, 'costs')} {amount} {way} {per}"
+    )
     return Claim(figure, Fact(way, (bill.name, best.name), "", difference.value))
 
 

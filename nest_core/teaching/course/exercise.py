@@ -210,11 +210,10 @@ def gift(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
     width = len(str(len(sheets)))
     parts = [f"$CATEGORY: Nest Studio/{_line(lesson.short).replace('/', ' ')}, seed {seed}"]
     for student, question in enumerate(sheets, start=1):
-        name, text = _quoted(f"{lesson.short} {student:0{width}}"), question.text
-        if question.unit not in text:
-            text += f" (in {question.unit})"
+        name = _quoted(f"{lesson.short} {student:0{width}}")
+        unit = "" if question.unit in question.text else f" (in {question.unit})"
         parts.append(
-            f"::{name}::[plain]{_quoted(text)} "
+            f"::{name}::[plain]{_quoted(question.text + unit)} "
             f"{{#{question.answer:.10g}:{question.tolerance:.4g}####{_quoted(question.solution)}}}"
         )
     return "\n\n".join(parts) + "\n"

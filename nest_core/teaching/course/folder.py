@@ -345,12 +345,8 @@ def _names(figures: Sequence[object]) -> str:
     names = [
         f"{{{name}}}" for name in map(str, figures) if re.fullmatch(r"[^{}:\s][^{}:\r\n]*", name)
     ]
-    if not names:
-        return ""
-    return "".join(
-        f"# {line}\n"
-        for line in ("Words may hold what the pin computes, in braces:", ", ".join(names))
-    )
+    words = "Words may hold what the pin computes, in braces:"
+    return f"# {words}\n# {', '.join(names)}\n" if names else ""
 
 
 def _without_null(value: Any) -> Any:

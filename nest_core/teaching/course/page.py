@@ -93,11 +93,10 @@ def lesson_page(lesson: Lesson) -> Page:
 def _check(lesson: Lesson, text: str, size: int) -> None:
     address = _ADDRESS.search(text)
     if address:
-        at = max(address.start() - 10, 0)
         raise InputError(
             lesson.key,
             "must name no network address, for its file runs without one",
-            text[at : address.end() + 20],
+            text[max(address.start() - 10, 0) : address.end() + 20],
             "take it out of the words",
         )
     require(

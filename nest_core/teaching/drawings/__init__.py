@@ -26,8 +26,8 @@ from nest_core.report.figures.style import (
     HATCH,
     LIMIT,
     MUTED,
-    frame,
     note,
+    plot,
     ruler,
     value_axis,
 )
@@ -103,8 +103,12 @@ def projected(picture: Chart, height: float) -> Chart:
     layout["font"] = text | layout.get("font", {})
     for axis in [key for key in layout if key.startswith(("xaxis", "yaxis"))]:
         layout[axis] = {"tickfont": text} | layout[axis]
-    traces = [_grown(trace, PROJECTOR) for trace in document["data"]]
-    return replace(picture, plot=go.Figure(data=traces, layout=layout))
+    return replace(
+        picture,
+        plot=go.Figure(
+            data=[_grown(trace, PROJECTOR) for trace in document["data"]], layout=layout
+        ),
+    )
 
 
 def _grown(part: Any, factor: float) -> Any:
@@ -201,7 +205,6 @@ _LOOKS = (
 
 def leads_picture(cell: Leads) -> Chart:
     """Draw grouped bars: planners, and in each group the readings."""
-    traces = [_lead_bars(cell, place) for place in range(len(READINGS))]
     ratios = [ratio for row in cell.leads.values() for ratio in row if ratio is not None]
     label = note("equally fast", 1, 1, xref="paper", xshift=6, xanchor="left", font=_LIMITED)
     return Chart(
@@ -210,19 +213,17 @@ def leads_picture(cell: Leads) -> Chart:
         "devices; ratio",
         "Outlined: as printed; grey: the artifact's costs; blue: stages in their right order; "
         "hatched: transfers in milliseconds too.",
-        go.Figure(
-            data=traces,
-            layout=frame(
-                340,
-                (52, 84, 10, 34),
-                barmode="group",
-                bargap=0.25,
-                bargroupgap=0.06,
-                xaxis={"type": "category", "fixedrange": True, "showgrid": False},
-                yaxis=value_axis("ratio") | {"range": [0, 1.15 * max([*ratios, 1.0])]},
-                shapes=[ruler(1)],
-                annotations=[label],
-            ),
+        plot(
+            [_lead_bars(cell, place) for place in range(len(READINGS))],
+            340,
+            (52, 84, 10, 34),
+            barmode="group",
+            bargap=0.25,
+            bargroupgap=0.06,
+            xaxis={"type": "category", "fixedrange": True, "showgrid": False},
+            yaxis=value_axis("ratio") | {"range": [0, 1.15 * max([*ratios, 1.0])]},
+            shapes=[ruler(1)],
+            annotations=[label],
         ),
         (
             (READINGS[0], FAINT),
@@ -233,12 +234,11 @@ def leads_picture(cell: Leads) -> Chart:
 
 
 def _lead_bars(cell: Leads, place: int) -> dict[str, Any]:
-    names = [PLANNERS[planner] for planner in cell.leads]
     values = [ratios[place] for ratios in cell.leads.values()]
     return {
         "type": "bar",
         "name": READINGS[place],
-        "x": names,
+        "x": [PLANNERS[planner] for planner in cell.leads],
         "y": values,
         "marker": _LOOKS[place],
         "text": ["no figure" if value is None else f"{value:.3g}" for value in values],
@@ -260,9 +260,8 @@ def _leads_finding(cell: Leads) -> str:
     _, name, before, after = max(gone or moves, default=(0.0, "", 1.0, 1.0))
     if abs(before - after) < 0.005:
         return "In the right order no lead changes here"
-    if gone:
-        return f"The lead over {name}, {before:.3g}, is gone in the right order"
-    return f"The lead over {name} goes from {before:.3g} to {after:.3g} in the right order"
+    moved = f", {before:.3g}, is gone" if gone else f" goes from {before:.3g} to {after:.3g}"
+    return f"The lead over {name}{moved} in the right order"
 
 
 _PICTURES: dict[type[Any], Callable[[Any], tuple[Chart, ...]]] = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from nest_core.report.figures.style import LIMIT, TIME_COLOURS
+from nest_core.report.picture.svg import number
 
 __all__ = [
     "CASING",
@@ -18,6 +19,7 @@ __all__ = [
     "IDLE",
     "MOVES",
     "PALE",
+    "PAPER",
     "PART",
     "TEXT_PX",
     "Anchor",
@@ -30,11 +32,10 @@ __all__ = [
     "Pen",
     "board_drawing",
     "load_colour",
-    "number",
 ]
 
 MOVES, PALE, CASING = TIME_COLOURS["communication"], "#F3D08A", "#A36F00"
-PART, COMPUTE = TIME_COLOURS["recomputation"], TIME_COLOURS["compute"]
+PART, COMPUTE, PAPER = TIME_COLOURS["recomputation"], TIME_COLOURS["compute"], "var(--bg, Canvas)"
 IDLE = "rgba(128, 132, 138, 0.55)"
 _PANEL, _GRID = "rgba(128, 132, 138, 0.09)", "rgba(128, 132, 138, 0.2)"
 _LINE, _SWITCH = "rgba(128, 132, 138, 0.45)", "#6B747D"
@@ -60,17 +61,6 @@ class LessonDrawing:
     subtitle: str
     reading: str
     svg: str
-
-
-def number(value: float) -> str:
-    """Return a length with up to two decimals.
-
-    Examples
-    --------
-    >>> number(3.0), number(2.345)
-    ('3', '2.35')
-    """
-    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def load_colour(load: float) -> str:
@@ -116,22 +106,14 @@ class Pen:
             rx=radius or "",
         )
 
-    def panel(self, x: float, y: float, width: float, height: float) -> None:
-        """Draw what holds devices: a node."""
-        self.rect(x, y, width, height, _PANEL, line=_LINE, radius=4)
+    def panel(self, x: float, y: float, width: float, height: float, radius: float = 0.0) -> None:
+        """Draw what holds others: a node, a device, a cell."""
+        self.rect(x, y, width, height, _PANEL, line=_LINE, radius=radius)
 
     def switch(self, x: float, y: float, width: float, height: float, name: str) -> None:
         """Draw a switch with its name."""
         self.rect(x, y, width, height, _SWITCH, radius=2)
         self.text(x + width / 2, y + height / 2 + 0.35 * self.text_px, name, bold=True, on=True)
-
-    def plate(self, x: float, y: float, width: float, height: float) -> None:
-        """Paper beneath words that would stand on lines."""
-        self.rect(x, y, width, height, "var(--bg, Canvas)")
-
-    def frame(self, x: float, y: float, width: float, height: float, tooltip: str = "") -> None:
-        """Draw the outline of a device."""
-        self.rect(x, y, width, height, _PANEL, line=_LINE, tooltip=tooltip)
 
     def track(self, x: float, y: float, width: float, height: float) -> None:
         """Where time has not come to."""
@@ -311,7 +293,7 @@ def board_drawing(board: Board, width: float, *, wall: bool) -> LessonDrawing:
     step = (node_width - 12) / per_node
     pen.switch(20, 4, width - 40, 28, "rack")
     for node in range(_NODES):
-        pen.panel(2 + node * (node_width + 12), 76, node_width, 96)
+        pen.panel(2 + node * (node_width + 12), 76, node_width, 96, 4)
     places = [
         12 + device // per_node * (node_width + 12) + device % per_node * step
         for device in range(len(board.devices))
@@ -331,7 +313,7 @@ def board_drawing(board: Board, width: float, *, wall: bool) -> LessonDrawing:
 
 
 def _device(pen: Pen, device: BoardDevice, x: float, wide: float) -> None:
-    pen.frame(x, _TOP, wide, _TALL)
+    pen.panel(x, _TOP, wide, _TALL)
     if device.look in _FILLS:
         pen.rect(x, _TOP, wide, _TALL, _FILLS[device.look])
     if device.look == "producer":
@@ -369,7 +351,7 @@ def _table(pen: Pen, board: Board, width: float) -> float:
         pen.text(0, top + 27 + row * _ROW, name, anchor="start")
     for (row, column), cell in board.cells.items():
         x, y = _NAMES + column * wide, top + 10 + row * _ROW
-        pen.frame(x + 2, y + 1, wide - 4, _ROW - 3)
+        pen.panel(x + 2, y + 1, wide - 4, _ROW - 3)
         if cell.look and cell.words:
             fill, line = (COMPUTE, "") if cell.look == "new" else (PALE, MOVES)
             pen.rect(x + 2, y + 1, wide - 4, _ROW - 3, fill, line=line)

@@ -42,12 +42,14 @@ class Racks:
     @property
     def columns(self) -> int:
         """Devices in a row: as many as have room, in equal rows."""
-        fit = [
-            n
-            for n in range(1, self.per_node + 1)
-            if self.per_node % n == 0 and self._inner / n >= _LEAST_PITCH
-        ]
-        return max(fit, default=1)
+        return max(
+            (
+                n
+                for n in range(1, self.per_node + 1)
+                if self.per_node % n == 0 and self._inner / n >= _LEAST_PITCH
+            ),
+            default=1,
+        )
 
     @property
     def rows(self) -> int:

@@ -7,17 +7,18 @@ import numpy as np
 
 from nest_core.documents.units import humanise_rate, humanise_seconds, percent
 from nest_core.network import CollectiveStep, FloatArray
+from nest_core.report.picture.svg import number
 from nest_core.teaching.drawings.drawing import (
     CASING,
     IDLE,
     MOVES,
+    PAPER,
     PART,
     TEXT_PX,
     Anchor,
     LessonDrawing,
     Pen,
     load_colour,
-    number,
 )
 from nest_core.teaching.drawings.racks import Racks
 from nest_core.teaching.lessons.walk import LINKS, Walk, bytes_in_words
@@ -45,7 +46,7 @@ def walk_drawing(walk: Walk, width: float = 648, *, wall: bool = True) -> Lesson
     if walk.nodes > 1:
         pen.switch(*racks.leaf, "leaf")
     for node in range(walk.nodes):
-        pen.panel(racks.node_x(node), racks.top, racks.node_width, racks.bottom - racks.top)
+        pen.panel(racks.node_x(node), racks.top, racks.node_width, racks.bottom - racks.top, 4)
         name = f"node {node}" if racks.node_width > 60 else str(node)
         # NICs of one row cross the head of their node, so its name stands at the foot.
         y = racks.bottom - 10 if racks.rows == 1 else racks.top + 24
@@ -93,10 +94,9 @@ def _subtitle(walk: Walk) -> str:
 def _reading(walk: Walk) -> str:
     if walk.step == 0:
         return "Step forward: the right arrow, or the button."
-    done = walk.steps.states[walk.step - 1]
     return (
-        f"{humanise_seconds(done.seconds)} of {humanise_seconds(walk.steps.seconds)}. Point at a "
-        "link for its bytes."
+        f"{humanise_seconds(_now(walk).seconds)} of {humanise_seconds(walk.steps.seconds)}. "
+        "Point at a link for its bytes."
     )
 
 
@@ -117,9 +117,8 @@ def _parts_told(walk: Walk) -> str:
         return "In a device: blocks that are here, by their sender; orange: just in."
     if walk.steps.algorithm == "double_binary_tree":
         return "In a device: chunks in their order; full height: added up; orange: on its way."
-    if bars < parts:
-        return f"In a device: {bars} bars of the gradient; height: share added up; orange: just in."
-    return f"In a device: {parts} parts of the gradient; height: devices added up; orange: just in."
+    what, sums = (f"{bars} bars", "share") if bars < parts else (f"{parts} parts", "devices")
+    return f"In a device: {what} of the gradient; height: {sums} added up; orange: just in."
 
 
 def _pooled(values: FloatArray, bars: int) -> list[float]:
@@ -134,7 +133,7 @@ def _devices(pen: Pen, walk: Walk, racks: Racks) -> None:
     step = (width - 2 * edge) / bars
     for device in range(walk.steps.network.devices):
         x, y = racks.place(device)
-        pen.frame(x, y, width, height)
+        pen.panel(x, y, width, height)
         share = _pooled(contents.added[walk.step, device] / contents.full, bars)
         fresh = _pooled(contents.just[walk.step, device].astype(np.float64), bars)
         single = 1 / contents.full
@@ -192,7 +191,7 @@ def _nic_words(pen: Pen, racks: Racks, place: tuple[int, bool], size: str) -> No
     side = -1 if out else 1
     anchor: Anchor = "end" if out else "start"
     wide = 0.5 * pen.text_px * len(size) + 6
-    pen.plate(x + 10 if side > 0 else x - 10 - wide, leaf + 15, wide, 42)
+    pen.rect(x + 10 if side > 0 else x - 10 - wide, leaf + 15, wide, 42, PAPER)
     for line, text in enumerate((f"NIC {'out' if out else 'in'}", size)):
         pen.text(x + side * 12, leaf + 32 + 20 * line, text, anchor=anchor, bold=line == 0)
 
@@ -343,8 +342,5 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
 
 
 def _most_sent(walk: Walk) -> list[float]:
-    links = walk.steps.network.link_map
-    if walk.step == 0:
-        return [0.0, 0.0]
-    sent = walk.steps.states[walk.step - 1].sent_bytes
-    return [float(sent[links.tier == level].max(initial=0.0)) for level in range(2)]
+    sent, tier = _now(walk).sent_bytes * (walk.step > 0), walk.steps.network.link_map.tier
+    return [float(sent[tier == level].max(initial=0.0)) for level in range(2)]

@@ -150,8 +150,6 @@ def _streamed(steps: Steps) -> Contents:
     count, size = len(steps.states), steps.groups.shape[1]
     shape = (count + 1, steps.network.devices, count)
     added, just = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
-    done = np.arange(count + 1)[:, None, None] > np.arange(count)[None, None, :]
-    added[:, steps.groups[0]] = np.where(done, size, 1)
-    for step in range(1, count + 1):
-        just[step, steps.groups[0], step - 1] = True
+    ago = np.arange(count + 1)[:, None, None] - np.arange(count)
+    added[:, steps.groups[0]], just[:, steps.groups[0]] = np.where(ago > 0, size, 1), ago == 1
     return Contents(added, just, size)

@@ -158,9 +158,13 @@ class LessonFigure:
         if name in self.numbers:
             return self.numbers[name](given)
         row = self.row(given) if self.row else {}
-        rule = f"must name what the figure {self.key} computes"
         name = name if name in row else column_of(name)
-        check_offered(where, rule, name, row if name in row else (*self.names, *row))
+        check_offered(
+            where,
+            f"must name what the figure {self.key} computes",
+            name,
+            row if name in row else (*self.names, *row),
+        )
         return row[name]
 
 

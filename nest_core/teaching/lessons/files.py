@@ -156,13 +156,17 @@ def _check_right(question: QuestionTable, figure: LessonFigure) -> None:
     right = question.right
     if question.choices:
         if not names_in(str(right)):
-            rule = "must be the key of a choice"
-            check_offered("question.right", rule, right, question.choices)
+            check_offered("question.right", "must be the key of a choice", right, question.choices)
         return
     if isinstance(right, str):
         figure.check(right, "question.right")
-    rule = "must be above 0 where a number is asked for"
-    require(question.most > 0, "question.most", rule, question.most, "say how large it may be")
+    require(
+        question.most > 0,
+        "question.most",
+        "must be above 0 where a number is asked for",
+        question.most,
+        "say how large it may be",
+    )
 
 
 def _brief(file: LessonFile, figure: LessonFigure, given: Settings) -> Brief:

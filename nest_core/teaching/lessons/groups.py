@@ -265,16 +265,12 @@ def fastest_width(per_node: int, ratio: int) -> int:
     return min(seconds, key=seconds.__getitem__)
 
 
-def _before(given: Settings) -> int:
-    return fastest_width(int(given["node"]), int(given["before"]))
-
-
-def _after(given: Settings) -> int:
-    return fastest_width(int(given["node"]), int(given["after"]))
+def _fastest(given: Settings, ratio: str) -> int:
+    return fastest_width(int(given["node"]), int(given[ratio]))
 
 
 def _right(given: Settings) -> str:
-    before, after = _before(given), _after(given)
+    before, after = _fastest(given, "before"), _fastest(given, "after")
     inside = after <= int(given["node"])
     return "a" if after == before else "c" if after > before else "b" if inside else "d"
 
@@ -330,9 +326,9 @@ OVERSUBSCRIPTION = LessonFigure(
         "one_to_one": lambda given: _to_one(1),
         "before_to_one": lambda given: _to_one(int(given["before"])),
         "after_to_one": lambda given: _to_one(int(given["after"])),
-        "first": _before,
-        "then": _after,
-        "nodes": lambda given: _before(given) // int(given["node"]),
+        "first": lambda given: _fastest(given, "before"),
+        "then": lambda given: _fastest(given, "after"),
+        "nodes": lambda given: _fastest(given, "before") // int(given["node"]),
         "right": _right,
         "left_GBps": lambda given: UPLINK_GBPS / int(given["after"]),
         "uplink": _uplink_seconds,

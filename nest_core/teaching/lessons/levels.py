@@ -280,9 +280,8 @@ def _load_formula(table: DynamicTable, cell: LevelCell) -> FormulaTable:
 
 
 def _pairs() -> FormulaTable:
-    fabric = collapse(load_fabric(FABRIC))
+    fabric, small = _large(), network()
     pairs = fabric.devices * (fabric.devices - 1)
-    small = network()
     return FormulaTable(
         name="Distances to tell apart",
         symbols="D (D - 1) device pairs, or L levels",
@@ -293,17 +292,20 @@ def _pairs() -> FormulaTable:
 
 
 def _candidates(table: DynamicTable, cell: LevelCell) -> Table:
-    lines = tuple(
-        {
-            "stage takes layers": _layers((cell.first, candidate.end)).removeprefix("layers "),
-            "its load, s": f"{candidate.load:g}",
-            "goes on with, s": f"{candidate.rest:g}" if cell.stage < STAGES - 1 else "–",
-            _HELD[table.objective] + ", s": f"{candidate.total:g}",
-            "": "least" if candidate == cell.best else "",
-        }
-        for candidate in cell.candidates
+    return Table(
+        "What the cell was the least of",
+        "One line per cut that is possible here",
+        tuple(
+            {
+                "stage takes layers": _layers((cell.first, candidate.end)).removeprefix("layers "),
+                "its load, s": f"{candidate.load:g}",
+                "goes on with, s": f"{candidate.rest:g}" if cell.stage < STAGES - 1 else "–",
+                _HELD[table.objective] + ", s": f"{candidate.total:g}",
+                "": "least" if candidate == cell.best else "",
+            }
+            for candidate in cell.candidates
+        ),
     )
-    return Table("What the cell was the least of", "One line per cut that is possible here", lines)
 
 
 def _iteration(table: DynamicTable) -> FormulaTable:

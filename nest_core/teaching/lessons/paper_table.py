@@ -110,22 +110,9 @@ def _sizes(instance: Instance) -> tuple[float, float]:
 
 def _show(settings: Settings) -> Reveal:
     cell = leads(str(settings["model"]), int(settings["devices"]))
-    formulas = [
-        _lead_formula(cell, name) for name, ratios in cell.leads.items() if ratios[1] is not None
-    ]
     # As `humanise_seconds`, down to nanoseconds.
     transfer_s = cell.transfer_s / _PER_SECOND
     counted = humanise_seconds(transfer_s) if transfer_s >= 1e-6 else f"{1e9 * transfer_s:.3g} ns"
-    formulas.append(
-        FormulaTable(
-            name="A transfer beside a layer",
-            symbols="bytes / (bytes/s) is added to milliseconds",
-            numbers=f"{humanise_seconds(cell.transfer_s)} counts as "
-            f"{counted}; the longest layer takes "
-            f"{cell.layer_ms:.3g} ms",
-            source="docs/decisions/published-package.md",
-        )
-    )
     return Reveal(
         cell,
         (
@@ -136,7 +123,21 @@ def _show(settings: Settings) -> Reveal:
             "A fault is not yet a wrong conclusion: recompute the row before you dismiss it, or "
             "believe it.",
         ),
-        tuple(formulas),
+        (
+            *(
+                _lead_formula(cell, name)
+                for name, ratios in cell.leads.items()
+                if ratios[1] is not None
+            ),
+            FormulaTable(
+                name="A transfer beside a layer",
+                symbols="bytes / (bytes/s) is added to milliseconds",
+                numbers=f"{humanise_seconds(cell.transfer_s)} counts as "
+                f"{counted}; the longest layer takes "
+                f"{cell.layer_ms:.3g} ms",
+                source="docs/decisions/published-package.md",
+            ),
+        ),
         (_table(cell),),
     )
 

@@ -13,6 +13,7 @@ NEST, MLSys 2026, section 4 and algorithm 1.
 """
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -146,10 +147,10 @@ def states() -> tuple[State, ...]:
             if fewest:
                 producer, slot = min(fewest)
                 for first in reversed(range(1, LAYERS - stages + 1)):
-                    ways = _ways(table, stages, first, level, sits[slot])
+                    ways = tuple(_ways(table, stages, first, level, sits[slot]))
                     table.append(State(stages, level, first, slot, producer, ways))
         every = [(slot, level) for slot in sits for level in sits[slot]]
-        ways = _ways(table, stages, 0, None, [level for _, level in every])
+        ways = tuple(_ways(table, stages, 0, None, [level for _, level in every]))
         best = min(ways, key=lambda way: way.total)
         slot = next(slot for slot, level in every if _after(stages, level) == best.after)
         table.append(State(stages, None, 0, slot, slot, ways))
@@ -162,8 +163,7 @@ def _after(stages: int, level: int | None) -> tuple[int, int] | None:
 
 def _ways(
     table: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
-) -> tuple[StageCut, ...]:
-    ways = []
+) -> Iterator[StageCut]:
     for after in afters:
         rest = {
             state.first: state.best.total
@@ -174,8 +174,7 @@ def _ways(
         for end in ends:
             load = stage_load((SECONDS, UNITS), hop_seconds(), (first, end), level, after)
             slowest = max(load, rest.get(end, 0.0))
-            ways.append(StageCut(end, load, rest.get(end, 0.0), slowest, _after(stages, after)))
-    return tuple(ways)
+            yield StageCut(end, load, rest.get(end, 0.0), slowest, _after(stages, after))
 
 
 def path(state: State) -> tuple[State, ...]:
@@ -295,34 +294,40 @@ def _matrices() -> FormulaTable:
 
 
 def _compared(last: State) -> Table:
-    lines = tuple(
-        {
-            "stage takes layers": f"{last.first + 1}"
-            + (f" to {way.end}" if way.end > last.first + 1 else ""),
-            "consumer": LEVEL_NAMES[way.after[1]] if way.after else "none",
-            "its load, s": f"{way.load:g}",
-            "goes on with, s": f"{way.rest:g}" if way.after else "–",
-            "slowest, s": f"{way.total:g}",
-            "": "least" if way == last.best else "",
-        }
-        for way in last.ways
+    return Table(
+        "What the state was the least of",
+        "One line per cut and level of the link",
+        tuple(
+            {
+                "stage takes layers": f"{last.first + 1}"
+                + (f" to {way.end}" if way.end > last.first + 1 else ""),
+                "consumer": LEVEL_NAMES[way.after[1]] if way.after else "none",
+                "its load, s": f"{way.load:g}",
+                "goes on with, s": f"{way.rest:g}" if way.after else "–",
+                "slowest, s": f"{way.total:g}",
+                "": "least" if way == last.best else "",
+            }
+            for way in last.ways
+        ),
     )
-    return Table("What the state was the least of", "One line per cut and level of the link", lines)
 
 
 def _objective() -> Table:
     best = chosen()
-    lines = tuple(
-        {
-            "stages": str(state.stages),
-            "slowest, s": f"{state.best.total:g}",
-            "(m + S - 1) max t, s": f"{iteration(state):g}",
-            "": "chosen" if state == best else "",
-        }
-        for state in states()
-        if state.level is None
+    return Table(
+        "Which answer is taken",
+        f"m = {MICRO_BATCHES} micro-batches",
+        tuple(
+            {
+                "stages": str(state.stages),
+                "slowest, s": f"{state.best.total:g}",
+                "(m + S - 1) max t, s": f"{iteration(state):g}",
+                "": "chosen" if state == best else "",
+            }
+            for state in states()
+            if state.level is None
+        ),
     )
-    return Table("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
 
 
 def _packed() -> float:

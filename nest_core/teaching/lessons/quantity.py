@@ -78,10 +78,8 @@ def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
         raise InputError(where, "must be a number", text, f"write one in {unit or 'digits'}")
     written = match[2].rstrip(".").strip()
     if not written or written.lower() == unit.lower():
-        shares = [
-            100 * number for number in numbers if unit == "%" and not written and abs(number) <= 1
-        ]
-        return (*numbers, *shares)
+        is_bare = unit == "%" and not written
+        return (*numbers, *(100 * number for number in numbers if is_bare and abs(number) <= 1))
     kind = next((units for units in UNITS.values() if unit in units), {unit: 1.0})
     near = kind.get(written) or {name.lower(): size for name, size in kind.items()}.get(
         written.lower()

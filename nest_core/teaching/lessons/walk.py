@@ -128,7 +128,7 @@ def _show(settings: Settings) -> Reveal:
     algorithm = str(settings["algorithm"])
     numbers = {"sent": bytes_in_words(_most(steps_taken, 1)), "size": bytes_in_words(GB)}
     return Reveal(
-        walk, (fill(_TEXTS[algorithm], numbers.__getitem__),), (*_formulas(walk, algorithm),)
+        walk, (fill(_TEXTS[algorithm], numbers.__getitem__),), _formulas(steps_taken, algorithm)
     )
 
 
@@ -144,8 +144,7 @@ _TEXTS = {
 }
 
 
-def _formulas(walk: Walk, algorithm: str) -> tuple[FormulaTable, ...]:
-    steps_taken = walk.steps
+def _formulas(steps_taken: Steps, algorithm: str) -> tuple[FormulaTable, ...]:
     n, last = steps_taken.groups.shape[1], steps_taken.states[-1]
     busy = steps_taken.busy(last.number)
     slow = int(busy.argmax())
@@ -269,8 +268,7 @@ def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> T
         (0.0, *(MESSAGE,) * (layers - 1), 0.0),
         micro_batches,
     )
-    report = price(chain, Plan(point, tuple(range(layers + 1)), ("none",) * stages))
-    return timeline(chain, report)
+    return timeline(chain, price(chain, Plan(point, tuple(range(layers + 1)), ("none",) * stages)))
 
 
 def _chosen_passes(settings: Settings) -> Timeline:
