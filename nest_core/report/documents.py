@@ -76,9 +76,8 @@ def html_document(title: str, style: str, body: str, *, scripts: bool = False) -
     scripts : bool
         Whether scripts in the body may run.
     """
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:"
-    if scripts:
-        policy += "; script-src 'unsafe-inline'"
+    run = "; script-src 'unsafe-inline'" if scripts else ""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:{run}"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -138,8 +138,10 @@ def _time_finding(sweep: CollectiveSweep, measured: Measured | None) -> str:
     ratio = measured.seconds / np.exp(np.interp(*places, np.log(sweep.seconds)))
     worst, middle = float(np.abs(ratio - 1).max()), float(np.median(np.abs(ratio - 1)))
     if worst < 0.5:
-        worst_words = f"{100 * worst:.2g} % at worst"
-        return f"Measured runs differ by {100 * middle:.2g} % in the median, {worst_words}"
+        return (
+            f"Measured runs differ by {100 * middle:.2g} % in the median, "
+            f"{100 * worst:.2g} % at worst"
+        )
     return f"Measured runs take {ratio.min():.3g} to {ratio.max():.3g} times as long"
 
 

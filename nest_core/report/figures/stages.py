@@ -212,10 +212,11 @@ def _bars(entry: MethodRow, report: Report, parts: StackedParts) -> list[Trace]:
         totals = [total + value for total, value in zip(totals, values, strict=True)]
         if not any(round(value, 6) for value in values):
             continue
-        is_outlined = part in parts.outlines
         marker: dict[str, Any] = {
             "color": colour,
-            "line": {"width": 0.5, "color": parts.outlines[part]} if is_outlined else {"width": 0},
+            "line": {"width": 0.5, "color": parts.outlines[part]}
+            if part in parts.outlines
+            else {"width": 0},
         }
         if not entry.feasible:
             marker["pattern"] = {"shape": HATCH, "size": 6, "solidity": 0.3}

@@ -349,11 +349,12 @@ def _gap(at: Sequence[float]) -> float:
 def _turns(sweep: Sweep) -> list[tuple[tuple[int, int], tuple[str, ...]]]:
     """Return neighbouring points with plans that differ, and in what."""
     feasible = [i for i, point in enumerate(sweep.points) if point.feasible]
-    differences = [
-        ((i, j), changes(sweep.points[i], sweep.points[j], (sweep.x.name,)))
+    return [
+        ((i, j), words)
         for i, j in itertools.pairwise(feasible)
+        for words in [changes(sweep.points[i], sweep.points[j], (sweep.x.name,))]
+        if words
     ]
-    return [(pair, words) for pair, words in differences if words]
 
 
 def _turn_note(twice: float, words: tuple[str, ...]) -> Trace:

@@ -72,9 +72,12 @@ def read_notebook(text: str, where: str = "notebook") -> NotebookNode:
         _give_ids(document)
         nbformat.validate(nbformat.from_dict(document))
     except (AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
-        rule = "must hold what the Jupyter notebook format asks for"
-        value = " ".join(str(error).split("\n", 1)[0].split())[:200]
-        raise InputError(where, rule, value, "save it anew in Jupyter") from error
+        raise InputError(
+            where,
+            "must hold what the Jupyter notebook format asks for",
+            " ".join(str(error).split("\n", 1)[0].split())[:200],
+            "save it anew in Jupyter",
+        ) from error
     notebook: NotebookNode = nbformat.v4.reads(json.dumps(document))
     return notebook
 
@@ -124,8 +127,12 @@ def _converted(document: Mapping[str, Any], where: str) -> NotebookNode:
     except InputError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        rule = "must be a notebook of the studio, with whole cells"
-        raise InputError(where, rule, f"damaged ({error})", "bring another") from error
+        raise InputError(
+            where,
+            "must be a notebook of the studio, with whole cells",
+            f"damaged ({error})",
+            "bring another",
+        ) from error
     return new_notebook(cells)
 
 

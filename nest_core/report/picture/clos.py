@@ -5,7 +5,7 @@ have no room are drawn several at a time, and said; planes but the first are one
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -48,21 +48,20 @@ __all__ = ["clos_drawn", "load_looks", "transfers"]
 
 def transfers(
     structure: Structure, plan: PlanOnDevices, leaves: Sequence[Placed], spines: Sequence[Placed]
-) -> list[Mark]:
+) -> Iterator[Mark]:
     """Draw the first replica's way from stage to stage."""
-    marks, groups = list[Mark](), plan.groups
+    groups = plan.groups
     for stage, pair in enumerate(pairwise(groups)):
         low, high = (_leaf(structure, leaves, group[0]) for group in pair)
         if low.key != high.key and spines:
             spine = spines[(2 * stage + 1) * len(spines) // (2 * (len(groups) - 1))]
             end = (spine.box.centre[0], spine.box.y + spine.box.height)
             for leaf in (low, high):
-                marks += lit(
+                yield from lit(
                     between(leaf.key, spine.key),
                     ((leaf.box.centre[0], leaf.box.y), end),
                     (leaf.key, spine.key),
                 )
-    return marks
 
 
 def _leaf(structure: Structure, leaves: Sequence[Placed], device: int) -> Placed:
@@ -213,7 +212,7 @@ class _ClosDrawing(ClosNodes):
         if self.fabric.planes > 1:
             boxes += self._other_planes([*links, *boxes])
         if self.plan is not None:
-            boxes += self._planned(self.plan, boxes)
+            boxes += list(self._planned(self.plan, boxes))
         if self.frame.words:
             boxes += self._faults()
         return form, [*links, *boxes]
@@ -255,21 +254,20 @@ class _ClosDrawing(ClosNodes):
             for mark in self.below(leaves, panel.row.pitch)
         ]
 
-    def _planned(self, plan: PlanOnDevices, marks: Sequence[Mark]) -> list[Mark]:
+    def _planned(self, plan: PlanOnDevices, marks: Sequence[Mark]) -> Iterator[Mark]:
         """Draw a plan's brackets, tensor groups and transfers."""
         structure, per_node = self.structure, self.fabric.devices_per_node
-        result: list[Mark] = []
         if len(self.panels) == 1:
             leaves = self.leaves[0]
-            result += transfers(structure, plan, leaves, self.spines[0])
+            yield from transfers(structure, plan, leaves, self.spines[0])
             if self.frame.words and self.fabric.rails == 1:
                 name = "rack" if structure.unit_name == "rack" else self.fabric.tier_names[0]
-                result += plan.brackets(
+                yield from plan.brackets(
                     [self._span(leaf.box, leaf.members) for leaf in leaves],
                     name,
                     self.frame.bottom + 3.5,
                 )
-        return [*result, *plan.outlines(marks, per_node)]
+        yield from plan.outlines(marks, per_node)
 
     def _span(self, box: Box, leaves: Sequence[DrawnSwitch]) -> BoxSpan:
         per_node = self.fabric.devices_per_node
@@ -280,7 +278,7 @@ class _ClosDrawing(ClosNodes):
             box.x, box.x + box.width, range(leaves[0].number, leaves[-1].number + 1), devices
         )
 
-    def _faults(self) -> list[Mark]:
+    def _faults(self) -> Iterator[Mark]:
         """Name failed switches: those of the top row above it, others at the bottom."""
         frame = self.frame
         above, below = frame.top - 4, frame.bottom + 13
@@ -289,7 +287,7 @@ class _ClosDrawing(ClosNodes):
             *((spines, below if self.cores else above) for spines in self.spines),
             *((mesh.upper, above) for mesh in self.cores),
         ]
-        marks, taken = list[Mark](), list[tuple[float, float, float]]()
+        taken: list[tuple[float, float, float]] = []
         for row, y in rows:
             for placed in row:
                 for switch in (member for member in placed.members if member.gone):
@@ -298,9 +296,8 @@ class _ClosDrawing(ClosNodes):
                     x = max(placed.box.centre[0], frame.start + half)
                     x = min(x, frame.end - half)
                     if all(y != other or x - half > b or x + half < a for other, a, b in taken):
-                        marks.append(Words(text, "alarm", x, y, anchor="middle", key=placed.key))
+                        yield Words(text, "alarm", x, y, anchor="middle", key=placed.key)
                         taken.append((y, x - half - 4, x + half + 4))
-        return marks
 
     def _other_planes(self, marks: Sequence[Mark]) -> list[Mark]:
         """Draw all planes but the first as one bar: what of the bill is not drawn yet."""

@@ -186,9 +186,12 @@ def question_of(sheet: str) -> Any:
     match = re.search(r'<template id="question">(.*?)</template>', sheet, re.S)
     is_cut = sheet.startswith("<!doctype html>") and not sheet.rstrip().endswith("</html>")
     if match is None or is_cut:
-        rule, remedy = "must be one that Compare saved", "run the command at the sheet's foot"
-        what = "one that was cut off before its end" if is_cut else "another document"
-        raise InputError("sheet", rule, what, remedy)
+        raise InputError(
+            "sheet",
+            "must be one that Compare saved",
+            "one that was cut off before its end" if is_cut else "another document",
+            "run the command at the sheet's foot",
+        )
     question = parsed_json(html.unescape(match[1]), "sheet", "save it again from Compare")
     check_plain("sheet", question)
     return question

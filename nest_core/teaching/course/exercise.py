@@ -145,8 +145,12 @@ def _marked(
     row: int, student: str, answer: str, sheets: Sequence[Asked], seen: dict[int, int]
 ) -> Mark:
     if not _is_student(student):
-        rule = f"must be a student's number, 1 to {MOST_STUDENTS:,}"
-        error = InputError(f"row {row}, student", rule, student, "write the number of the question")
+        error = InputError(
+            f"row {row}, student",
+            f"must be a student's number, 1 to {MOST_STUDENTS:,}",
+            student,
+            "write the number of the question",
+        )
         return Mark(row, None, answer, None, None, str(error))
     number = int(student)
     question = sheets[number - 1]

@@ -315,10 +315,9 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
     last = f"{humanise_seconds(total)}, step {len(states)}"
     words = end + 30
     marks = [(x, humanise_seconds(now) if walk.step else "0", True)]
-    # Steps after which every part is added up somewhere.
-    half = math.ceil(len(states) / 2)
     if walk.steps.op == "all_reduce" and walk.steps.algorithm != "double_binary_tree":
-        turn = _GUTTER + room * states[half - 1].seconds / total
+        # After half of the steps every part is added up somewhere.
+        turn = _GUTTER + room * states[math.ceil(len(states) / 2) - 1].seconds / total
         pen.line((turn, turn), (top - 8, end + 10), "currentColor", 1, dashed=True)
         marks.append((turn, "sums done", False))
     marks += [(width, last, False), (_GUTTER, "0", False)]
