@@ -23,7 +23,6 @@ __all__ = [
     "RAILS",
     "STAGE_STEPS",
     "STYLE",
-    "number",
     "to_svg",
 ]
 
@@ -44,7 +43,7 @@ def to_svg(drawn: Drawn, theme: Literal["", "light", "dark"] = "") -> str:
         Fixed colours; left empty, those of what it stands in.
     """
     name = f"fabric-{zlib.crc32(repr(drawn.marks).encode()):08x}"
-    width, height = number(drawn.width), number(drawn.height)
+    width, height = _number(drawn.width), _number(drawn.height)
     body = "".join(_group(key, list(marks), name) for key, marks in groupby(drawn.marks, _alike))
     looks = {look for m in drawn.marks if not isinstance(m, Line) for look in m.look.split()}
     hatches = "".join(
@@ -79,14 +78,14 @@ def _group(key: tuple[object, ...], marks: list[Mark], name: str) -> str:
     attributes = f' class="{look}"'
     first = marks[0]
     if isinstance(first, Words):
-        attributes += f' font-size="{number(first.size)}" text-anchor="{first.anchor}"'
+        attributes += f' font-size="{_number(first.size)}" text-anchor="{first.anchor}"'
     else:
         if rest and rest[0]:
             attributes += f' data-of="{rest[0]}"'
         if isinstance(first, Line):
-            attributes += f' stroke-width="{number(first.width)}"'
+            attributes += f' stroke-width="{_number(first.width)}"'
             if first.opacity < 1:
-                attributes += f' stroke-opacity="{number(first.opacity)}"'
+                attributes += f' stroke-opacity="{_number(first.opacity)}"'
         for word in str(look).split():
             if word in _HATCHES and isinstance(first, Box if word != "mesh" else Box | Band):
                 attributes += f' style="fill:url(#{name}-{word})"'
@@ -96,7 +95,7 @@ def _group(key: tuple[object, ...], marks: list[Mark], name: str) -> str:
 def _mark(mark: Mark) -> str:
     key = f' data-key="{escape(mark.key)}"' if mark.key else ""
     if isinstance(mark, Words):
-        at = f'x="{number(mark.x)}" y="{number(mark.y)}"'
+        at = f'x="{_number(mark.x)}" y="{_number(mark.y)}"'
         return f"<text {at}{key}>{escape(mark.text)}</text>"
     if isinstance(mark, Line):
         return f'<path d="{_path(mark.points)}"{key}/>'
@@ -104,26 +103,21 @@ def _mark(mark: Mark) -> str:
         return f'<path d="{_path(mark.points)}z"{key}/>'
     if mark.head is not None or mark.foot is not None:
         return f'<path d="{_path(mark.outline)}z"{key}/>'
-    x, y, width, height = map(number, (mark.x, mark.y, mark.width, mark.height))
+    x, y, width, height = map(_number, (mark.x, mark.y, mark.width, mark.height))
     if not mark.radius:
         return f'<path d="M{x} {y}h{width}v{height}h-{width}z"{key}/>'
     return (
-        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{number(mark.radius)}"{key}/>'
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" '
+        f'rx="{_number(mark.radius)}"{key}/>'
     )
 
 
 def _path(points: tuple[Point, ...]) -> str:
-    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
+    return "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
 
 
-def number(value: float) -> str:
-    """Return a length to a hundredth, without what need not be written.
-
-    Examples
-    --------
-    >>> number(3.0), number(2.345), number(-0.001)
-    ('3', '2.35', '0')
-    """
+def _number(value: float) -> str:
+    """To a hundredth, without what need not be written."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 

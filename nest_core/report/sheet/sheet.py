@@ -163,14 +163,14 @@ def decision_sheet(
     prices = _prices(decision, is_wide=is_wide)
     text = "".join([*body, _wide(prices) if is_wide else _two(words, prices)])
     number = hashlib.sha256(text.encode()).hexdigest()[:4]
-    asked = f'<template id="question">{html.escape(json.dumps(question))}</template>\n'
+    template = f'<template id="question">{html.escape(json.dumps(question))}</template>\n'
     page = (
         f"<header><span><b>Decision sheet</b>{html.escape(subject(decision))}</span>"
         f"<span>Nest Studio, {at.day} {at:%B %Y}, sheet {number}</span></header>\n{text}\n"
         f"<footer><span>Again: {html.escape(again or _AGAIN)}</span>"
         f"<span>price list {html.escape(decision.best.owned.prices)}</span></footer>"
         '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
-        f"{_second_page(decision)}{'' if question is None else asked}"
+        f"{_second_page(decision)}{'' if question is None else template}"
     )
     return html_document(title(decision), font_faces() + _STYLE, page)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from nest_core.report.figures.style import LIMIT, TIME_COLOURS
-from nest_core.report.picture.svg import number
 
 __all__ = [
     "CASING",
@@ -32,6 +31,7 @@ __all__ = [
     "Pen",
     "board_drawing",
     "load_colour",
+    "number",
 ]
 
 MOVES, PALE, CASING = TIME_COLOURS["communication"], "#F3D08A", "#A36F00"
@@ -61,6 +61,17 @@ class LessonDrawing:
     subtitle: str
     reading: str
     svg: str
+
+
+def number(value: float) -> str:
+    """Return a length with up to two decimals.
+
+    Examples
+    --------
+    >>> number(3.0), number(2.345)
+    ('3', '2.35')
+    """
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def load_colour(load: float) -> str:

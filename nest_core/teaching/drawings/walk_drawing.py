@@ -7,7 +7,6 @@ import numpy as np
 
 from nest_core.documents.units import humanise_rate, humanise_seconds, percent
 from nest_core.network import CollectiveStep, FloatArray
-from nest_core.report.picture.svg import number
 from nest_core.teaching.drawings.drawing import (
     CASING,
     IDLE,
@@ -19,6 +18,7 @@ from nest_core.teaching.drawings.drawing import (
     LessonDrawing,
     Pen,
     load_colour,
+    number,
 )
 from nest_core.teaching.drawings.racks import Racks
 from nest_core.teaching.lessons.walk import LINKS, Walk, bytes_in_words
