@@ -20,7 +20,7 @@ UNITLESS = {
 SHARES = re.compile(
     r"usd_per_|loss_|chance_|throughput_without_|paired|.*oversubscription$|.*_per_network_W$"
 )
-AXES = [{"parameter": "zero", "values": [1, 0]}]
+AXES = [{"parameter": "zero", "values": [2, 0]}]
 STUDY = {"schema": 1, "name": "ZeRO", "scenario": SMALL, "axes": AXES}
 DESIGN = {"families": ["rail-only", "spine-leaf"], "ratios": [1.0, 4.0]}
 
