@@ -23,8 +23,7 @@ from nest_studio.design.view import (
     take_along,
     what_was_read,
 )
-from nest_studio.form.fabric import is_own, say_realised
-from nest_studio.form.scenario import say_refusal
+from nest_studio.form import is_own, say_realised, say_refusal
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_answer
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button

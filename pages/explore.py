@@ -33,9 +33,14 @@ from nest_studio.explore.view import (
     turn_controls,
     values_of,
 )
-from nest_studio.form.fabric import say_realised
-from nest_studio.form.fields import ADDRESS, one_of
-from nest_studio.form.scenario import say_refusal, scenario_form, scenario_heading
+from nest_studio.form import (
+    ADDRESS,
+    one_of,
+    say_realised,
+    say_refusal,
+    scenario_form,
+    scenario_heading,
+)
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.session.open_plan import go_to_opened
 from nest_studio.session.own_fabric import follow_address

@@ -4,8 +4,7 @@ import streamlit as st
 
 from nest_core.documents import InputError
 from nest_studio.components.show import AnswerArea
-from nest_studio.form.fabric import say_realised
-from nest_studio.form.scenario import say_refusal, scenario_form
+from nest_studio.form import say_realised, say_refusal, scenario_form
 from nest_studio.measure.view import (
     bring_controls,
     current,

@@ -10,8 +10,7 @@ from nest_core.documents import InputError
 from nest_core.report.figures import entries
 from nest_core.scenario import Scenario
 from nest_studio.components.show import AnswerArea, nothing_yet, run_again
-from nest_studio.form.fabric import say_realised
-from nest_studio.form.scenario import say_refusal, scenario_form
+from nest_studio.form import say_realised, say_refusal, scenario_form
 from nest_studio.jobs.waiting import panel, wait_a_moment
 from nest_studio.plan.state import (
     OtherPlans,

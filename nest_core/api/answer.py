@@ -21,8 +21,7 @@ from nest_core.api.fields import (
 )
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
-from nest_core.costs import Interval, Problem, Report
-from nest_core.costs.plan_words import plan_columns
+from nest_core.costs import Interval, Problem, Report, plan_columns
 from nest_core.documents import at_least_gib, percent, plain, require, to_gib
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline

@@ -13,9 +13,7 @@ from nest_core.api.price import Given, given_plan
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.calibration.compiler.collectives import KINDS, collectives_of_program
-from nest_core.costs import Problem, Report, price
-from nest_core.costs.schedules import in_flight
-from nest_core.costs.zero import state_shares
+from nest_core.costs import Problem, Report, in_flight, price, state_shares
 from nest_core.documents import humanise_bytes, require, require_extra
 from nest_core.planner import search
 from nest_core.report.tables import Table

@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from nest_core.costs import Overlap, Report, Stage, degrees_in_words, plan_words
-from nest_core.costs.head_room import spread_of
+from nest_core.costs import (
+    Overlap,
+    Report,
+    Stage,
+    degrees_in_words,
+    mfu_convention,
+    plan_words,
+    spread_of,
+)
 from nest_core.costs.shapes import measured_words
-from nest_core.costs.tables import mfu_convention
 from nest_core.documents import at_most_percent, percent, signed_percent, table
 from nest_core.hardware import load_posterior, measured_share
 from nest_core.planner import Certificate

@@ -26,9 +26,7 @@ from nest_core.bill.inventory import (
 )
 from nest_core.bill.prices import Prices
 from nest_core.documents import grouped, join_words
-from nest_core.fabric import Element, GraphFabric, Link
-from nest_core.fabric.arrange import hops
-from nest_core.fabric.clos_plan import ROLES
+from nest_core.fabric import ROLES, Element, GraphFabric, Link, hops
 
 __all__ = ["DrawnLinks", "DrawnTiers", "drawn_links", "drawn_tiers", "graph_parts"]
 

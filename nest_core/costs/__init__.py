@@ -1,9 +1,30 @@
 """Time and memory of stages and plans; `price` is the one judge of every plan."""
 
+from nest_core.costs.head_room import (
+    CERTAINTIES,
+    SURE,
+    MemorySpread,
+    certainty_words,
+    fits_chance,
+    spread_of,
+    spread_where,
+    sure_words,
+)
 from nest_core.costs.interval import Interval, Span, span_in_words
-from nest_core.costs.layout import device_order
+from nest_core.costs.layout import (
+    AXES,
+    DEVICE_ORDERS,
+    DeviceOrder,
+    Layout,
+    device_order,
+    places,
+    ranks_in_nodes,
+    seatings,
+    seatings_among,
+)
+from nest_core.costs.links import axis_groups, hop_times
 from nest_core.costs.offload import NO_OFFLOAD, Offload, offloaded
-from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
+from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap, cost
 from nest_core.costs.plan import (
     REPLAYED,
     SCHEDULES,
@@ -12,19 +33,71 @@ from nest_core.costs.plan import (
     Plan,
     Point,
     StageStrategy,
+    Whole,
     acting_zero,
+    even_cuts,
     micro_batches,
 )
-from nest_core.costs.plan_words import degrees_in_words, plan_words, schedule_words
+from nest_core.costs.plan_words import (
+    SCHEDULES_IN_WORDS,
+    degrees_in_words,
+    plan_columns,
+    plan_fields,
+    plan_words,
+    schedule_words,
+)
 from nest_core.costs.price import Memory, Report, Stage, check_plan, price
-from nest_core.costs.problem import RECOMPUTE, Calls, LayerTable, Problem, StateBytes
-from nest_core.costs.schedules import DELAYS, LATE, SPLIT, in_flight
-from nest_core.costs.stages import StageCosts, links, stage_costs, traffic
-from nest_core.costs.tables import state_bytes
-from nest_core.costs.zero import state_shares
+from nest_core.costs.problem import (
+    RECOMPUTE,
+    Calls,
+    LayerTable,
+    Problem,
+    StateBytes,
+    condensed,
+    prefix,
+)
+from nest_core.costs.ragged import plan_links, ragged_hops
+from nest_core.costs.schedules import (
+    DELAYS,
+    LATE,
+    SPLIT,
+    PassOrder,
+    fullest_order,
+    in_flight,
+    iteration_seconds,
+    paces,
+    replayed_seconds,
+)
+from nest_core.costs.software import most_nodes, software_of
+from nest_core.costs.stages import (
+    BETWEEN,
+    Spans,
+    StageCosts,
+    layer_seconds,
+    links,
+    stage_costs,
+    stage_memory,
+    traffic,
+    update_layers,
+)
+from nest_core.costs.tables import (
+    dispatch_of,
+    element_bytes,
+    keeps_transposed,
+    layer_table,
+    lower_bound_table,
+    mfu_convention,
+    model_flops,
+    state_bytes,
+)
+from nest_core.costs.zero import gathered, state_shares, step_share, update_seconds
 
 __all__ = [
+    "AXES",
+    "BETWEEN",
+    "CERTAINTIES",
     "DELAYS",
+    "DEVICE_ORDERS",
     "IDEAL_OVERLAP",
     "LATE",
     "NO_OFFLOAD",
@@ -32,38 +105,84 @@ __all__ = [
     "RECOMPUTE",
     "REPLAYED",
     "SCHEDULES",
+    "SCHEDULES_IN_WORDS",
     "SPLIT",
+    "SURE",
     "USUAL_SCHEDULES",
     "V_SHAPED",
     "Calls",
+    "DeviceOrder",
     "Interval",
     "LayerTable",
+    "Layout",
     "Memory",
+    "MemorySpread",
     "Offload",
     "Overlap",
+    "PassOrder",
     "Plan",
     "Point",
     "Problem",
     "Report",
     "Span",
+    "Spans",
     "Stage",
     "StageCosts",
     "StageStrategy",
     "StateBytes",
+    "Whole",
     "acting_zero",
+    "axis_groups",
+    "certainty_words",
     "check_plan",
+    "condensed",
+    "cost",
     "degrees_in_words",
     "device_order",
+    "dispatch_of",
+    "element_bytes",
+    "even_cuts",
+    "fits_chance",
+    "fullest_order",
+    "gathered",
+    "hop_times",
     "in_flight",
+    "iteration_seconds",
+    "keeps_transposed",
+    "layer_seconds",
+    "layer_table",
     "links",
+    "lower_bound_table",
+    "mfu_convention",
     "micro_batches",
+    "model_flops",
+    "most_nodes",
     "offloaded",
+    "paces",
+    "places",
+    "plan_columns",
+    "plan_fields",
+    "plan_links",
     "plan_words",
+    "prefix",
     "price",
+    "ragged_hops",
+    "ranks_in_nodes",
+    "replayed_seconds",
     "schedule_words",
+    "seatings",
+    "seatings_among",
+    "software_of",
     "span_in_words",
+    "spread_of",
+    "spread_where",
     "stage_costs",
+    "stage_memory",
     "state_bytes",
     "state_shares",
+    "step_share",
+    "sure_words",
     "traffic",
+    "update_layers",
+    "update_seconds",
 ]

@@ -23,6 +23,7 @@ from nest_core.documents import (
 )
 from nest_core.hardware import Accelerator, Direction, bound, seconds, time_in_words
 from nest_core.workload import (
+    WITHOUT_OUTPUT,
     Graph,
     Kernel,
     Model,
@@ -33,19 +34,17 @@ from nest_core.workload import (
     count,
     elementwise_flops,
     gradients_in_words,
+    issued,
     kept_in_words,
     kernel_in_words,
     layer_graph,
-    shape_in_words,
-    sizes,
-)
-from nest_core.workload.operators import issued, operators
-from nest_core.workload.recomputation import (
-    WITHOUT_OUTPUT,
     method_of,
     module_nodes,
     modules_of,
+    operators,
     recomputation,
+    shape_in_words,
+    sizes,
 )
 
 __all__ = [

@@ -18,8 +18,7 @@ from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, V_SHAPED, Plan, Point, StageStrategy, even_cuts
 from nest_core.costs.shell import has_flags
 from nest_core.documents import InputError, parsed_json, read_text, require
-from nest_core.workload.offload import offloading
-from nest_core.workload.recomputation import recomputation
+from nest_core.workload import offloading, recomputation
 
 __all__ = ["Pasted", "parse_plan", "read_given", "read_pasted", "read_plan"]
 

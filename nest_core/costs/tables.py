@@ -20,6 +20,7 @@ from nest_core.hardware.memory_rules import PLAIN_MEMORY, MemoryRules
 from nest_core.network import Dispatch, FloatArray, Kind
 from nest_core.workload import (
     RECOMPUTE,
+    SOFTMAX_MATRICES,
     STRATEGIES,
     Collective,
     Graph,
@@ -29,10 +30,11 @@ from nest_core.workload import (
     Operator,
     Strategy,
     chain,
+    issued,
     method_of,
+    operators,
     sizes,
 )
-from nest_core.workload.operators import SOFTMAX_MATRICES, issued, operators
 
 __all__ = [
     "call_kind",

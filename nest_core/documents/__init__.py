@@ -28,6 +28,7 @@ from nest_core.documents.overrides import (
 from nest_core.documents.presets import (
     edition,
     kept_per_edition,
+    kept_within,
     load_toml,
     look_again,
     looks_like_path,
@@ -130,6 +131,7 @@ __all__ = [
     "join_words",
     "joined",
     "kept_per_edition",
+    "kept_within",
     "load_toml",
     "log_blocks",
     "look_again",

@@ -5,9 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from nest_core.documents.errors import require
+from nest_core.documents import gigabytes, require
 from nest_core.documents.schema.fabric import Oversubscribe, Spread
-from nest_core.documents.units import gigabytes
 from nest_core.fabric.checks import (
     check_devices,
     check_hosts,

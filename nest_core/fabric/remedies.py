@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from nest_core.documents import InputError, assign
-from nest_core.documents.presets import kept_within
+from nest_core.documents import InputError, assign, kept_within
 from nest_core.documents.schema import FabricFile, Parameter, checked, parameter, settings_in
 from nest_core.fabric.clos_plan import TIER_NAMES
 from nest_core.fabric.fabric import Document

@@ -7,6 +7,7 @@ from nest_core.hardware.accelerators import (
     load_accelerator,
 )
 from nest_core.hardware.collectives import OPS, Curve, load_curve
+from nest_core.hardware.collectives.library import KIND, OWN, REDUCING, curve_document
 from nest_core.hardware.estimator import (
     backward_seconds,
     bound,
@@ -45,9 +46,12 @@ from nest_core.hardware.stacks import (
 
 __all__ = [
     "BOUNDED",
+    "KIND",
     "NARROW",
     "OPS",
+    "OWN",
     "PARAMETERS",
+    "REDUCING",
     "RUN_FACTOR",
     "SHARE",
     "UNCALIBRATED",
@@ -65,6 +69,7 @@ __all__ = [
     "adjusted",
     "backward_seconds",
     "bound",
+    "curve_document",
     "default_stack",
     "forward_seconds",
     "hidden_shares",

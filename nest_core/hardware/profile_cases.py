@@ -20,9 +20,9 @@ from nest_core.workload import (
     Strategy,
     extent,
     layer_graph,
+    operators,
     sizes,
 )
-from nest_core.workload.operators import operators
 
 __all__ = ["CPU_BYTES", "CPU_FLOPS", "ProfileCase", "cases", "check_affordable"]
 

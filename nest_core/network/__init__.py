@@ -1,5 +1,6 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
+from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, algorithm_stages, check_op
 from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, knows_nodes
 from nest_core.network.busiest import (
     AS_BUSY,
@@ -9,10 +10,17 @@ from nest_core.network.busiest import (
     link_group_name,
     load_of,
 )
-from nest_core.network.collapse import collapse, is_counted
+from nest_core.network.collapse import clos_network, collapse, is_counted
+from nest_core.network.collective import KINDS, Concurrent, bus_factor, collective, member_groups
 from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
 from nest_core.network.error import REMOTE_HOPS, block_levels, collapse_error
-from nest_core.network.exchanges import Dispatch, dispatch_phases, dispatched
+from nest_core.network.exchanges import (
+    Dispatch,
+    counts_leaving,
+    dispatch_phases,
+    dispatched,
+    least_all_to_all,
+)
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, exchange, level_blocks, ring
 from nest_core.network.levels import Level, Network, Outline
@@ -35,14 +43,18 @@ from nest_core.network.traffic import (
 from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
+    "ALGORITHMS",
     "AS_BUSY",
     "DEVICE",
     "IDEAL",
+    "IN_NETWORK",
+    "KINDS",
     "MAX_BLOCKS",
     "REMOTE_HOPS",
     "BoolArray",
     "BusyLink",
     "CollectiveStep",
+    "Concurrent",
     "Dispatch",
     "DragonflyLinkMap",
     "FloatArray",
@@ -63,24 +75,32 @@ __all__ = [
     "TorusLinkMap",
     "TorusShape",
     "TreeLinkMap",
+    "algorithm_stages",
     "bisection_Bps",
     "block_levels",
+    "bus_factor",
     "busiest_links",
     "busy_link",
     "by_algorithm",
+    "check_op",
+    "clos_network",
     "collapse",
     "collapse_error",
+    "collective",
     "collectives",
     "collectives_by",
+    "counts_leaving",
     "dispatch_phases",
     "dispatched",
     "exchange",
     "full_bisection_Bps",
     "is_counted",
     "knows_nodes",
+    "least_all_to_all",
     "level_blocks",
     "link_group_name",
     "load_of",
+    "member_groups",
     "message_time",
     "price_phases",
     "reduce_scatters",

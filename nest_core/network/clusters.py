@@ -45,8 +45,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
 
 from nest_core.documents import summed
-from nest_core.fabric.checks import Routing
-from nest_core.fabric.clos_plan import ROLES
+from nest_core.fabric import ROLES, Routing
 from nest_core.network.cuts import Cuts, separate
 from nest_core.network.forwarding import Forwarding, TabledLinkMap
 from nest_core.network.graph import GraphLinkMap

@@ -30,9 +30,7 @@ from scipy.sparse import csgraph, csr_array
 
 from nest_core.documents.compiled import compiled
 from nest_core.documents.errors import require
-from nest_core.fabric import Fabric, GraphFabric
-from nest_core.fabric.checks import LinkGraph
-from nest_core.fabric.subnet import SubnetSwitch
+from nest_core.fabric import Fabric, GraphFabric, LinkGraph, SubnetSwitch
 from nest_core.network.clusters import graph_network
 from nest_core.network.forwarding import (
     Forwarding,

@@ -24,12 +24,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import Problem, acting_zero
-from nest_core.costs.zero import traffic as zero_traffic
-from nest_core.costs.zero import update_seconds
+from nest_core.costs import Problem, acting_zero, update_seconds
+from nest_core.costs import traffic as zero_traffic
 from nest_core.documents.compiled import compiled
-from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime
-from nest_core.network.exchanges import counts_leaving, least_all_to_all
+from nest_core.network import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Kind,
+    MessageTime,
+    counts_leaving,
+    least_all_to_all,
+)
 from nest_core.planner.layer_bounds import LayerBounds
 from nest_core.planner.node_bounds import RankColumns
 from nest_core.planner.points import Points, PointTable

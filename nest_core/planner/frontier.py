@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import DELAYS, LayerTable, Point, Problem, micro_batches
-from nest_core.costs.problem import prefix
+from nest_core.costs import DELAYS, LayerTable, Point, Problem, micro_batches, prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, PlacedBounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import BlockBounds, LayerBounds, best_case, layer_bounds, untied

@@ -6,10 +6,11 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from nest_core.costs import REPLAYED, Point
-from nest_core.costs.schedules import (
+from nest_core.costs import (
+    REPLAYED,
     SPLIT,
     PassOrder,
+    Point,
     fullest_order,
     iteration_seconds,
     replayed_seconds,

@@ -26,9 +26,7 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.costs import LayerTable, Point, Problem, links
-from nest_core.costs.overlap import cost
-from nest_core.costs.problem import condensed
+from nest_core.costs import LayerTable, Point, Problem, condensed, cost, links
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime, TorusShape
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound

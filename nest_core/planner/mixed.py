@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs import Point, Problem, StageStrategy, micro_batches
-from nest_core.costs.problem import prefix
+from nest_core.costs import Point, Problem, StageStrategy, micro_batches, prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
 from nest_core.planner.frontier import PLACED, Frontier, Opened, lower_bounds

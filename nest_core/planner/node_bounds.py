@@ -5,8 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nest_core.costs import Problem
-from nest_core.costs.layout import device_order, places, ranks_in_nodes
+from nest_core.costs import Problem, device_order, places, ranks_in_nodes
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray, Network, TreeLinkMap
 

@@ -18,8 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import DELAYS, LATE, REPLAYED, V_SHAPED, Point, Problem, micro_batches
-from nest_core.costs.layout import AXES, device_order, places, ranks_in_nodes, seatings_among
+from nest_core.costs import (
+    AXES,
+    DELAYS,
+    LATE,
+    REPLAYED,
+    V_SHAPED,
+    Point,
+    Problem,
+    device_order,
+    micro_batches,
+    places,
+    ranks_in_nodes,
+    seatings_among,
+)
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import Problem, acting_zero, state_shares
-from nest_core.costs.zero import gathered, step_share
+from nest_core.costs import Problem, acting_zero, gathered, state_shares, step_share
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layouts import even_patterns, uneven_patterns
 from nest_core.planner.points import PointTable, each

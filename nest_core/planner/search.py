@@ -18,9 +18,17 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.costs import Plan, Point, Problem, Report, offloaded, plan_words, price
-from nest_core.costs.head_room import sure_words
-from nest_core.costs.layout import DEVICE_ORDERS
+from nest_core.costs import (
+    DEVICE_ORDERS,
+    Plan,
+    Point,
+    Problem,
+    Report,
+    offloaded,
+    plan_words,
+    price,
+    sure_words,
+)
 from nest_core.documents import InputError, at_least_gib, at_most_percent, humanise_seconds
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier

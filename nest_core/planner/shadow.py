@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import NO_OFFLOAD, Point, Problem, Report, price
-from nest_core.costs.head_room import CERTAINTIES
+from nest_core.costs import CERTAINTIES, NO_OFFLOAD, Point, Problem, Report, price
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
 from nest_core.planner.points import slices

@@ -14,6 +14,7 @@ from nest_core.costs import (
     DELAYS,
     REPLAYED,
     SPLIT,
+    Layout,
     Plan,
     Point,
     Problem,
@@ -23,7 +24,6 @@ from nest_core.costs import (
     links,
     stage_costs,
 )
-from nest_core.costs.layout import Layout
 from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds
 from nest_core.documents.presets import kept_within
 from nest_core.network import FloatArray, IntArray

@@ -19,17 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.costs import (
+    AXES,
     NO_OFFLOAD,
     REPLAYED,
     Offload,
     Plan,
     Problem,
+    Whole,
     acting_zero,
     micro_batches,
+    seatings,
 )
 from nest_core.costs.checks import check_offload
-from nest_core.costs.layout import AXES, seatings
-from nest_core.costs.plan import Whole
 from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, IntArray, Network
 from nest_core.planner.layouts import even_patterns

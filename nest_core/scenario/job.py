@@ -17,17 +17,15 @@ from nest_core.costs import (
     Overlap,
     Problem,
     StateBytes,
-    state_bytes,
-)
-from nest_core.costs.head_room import spread_of
-from nest_core.costs.software import software_of
-from nest_core.costs.tables import (
     dispatch_of,
     element_bytes,
     keeps_transposed,
     layer_table,
     lower_bound_table,
     model_flops,
+    software_of,
+    spread_of,
+    state_bytes,
 )
 from nest_core.fabric import Fabric
 from nest_core.hardware import Accelerator, Stack, hidden_shares, hiding, load_family

@@ -13,8 +13,7 @@ from nest_core.documents.schema import Range, SearchTable, WorkloadTable
 from nest_core.fabric import Fabric
 from nest_core.fabric.lattice import torus_of
 from nest_core.planner import ORDERS, SearchSpace
-from nest_core.workload import RECOMPUTE, Model, check_modules, offloading
-from nest_core.workload.recomputation import recomputation
+from nest_core.workload import RECOMPUTE, Model, check_modules, offloading, recomputation
 
 __all__ = ["search_space"]
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 
 from nest_core.bill.prices import PriceRange
-from nest_core.costs import Report, span_in_words
-from nest_core.costs.plan_words import plan_fields
+from nest_core.costs import Report, plan_fields, span_in_words
 from nest_core.documents.columns import column_of
 from nest_core.documents.schema import parameter
 from nest_core.documents.units import (

@@ -32,8 +32,7 @@ import numpy as np
 from nest_core.costs import Interval, Report, price
 from nest_core.documents import InputError, plural, require
 from nest_core.fabric import Clos, Fabric
-from nest_core.network import FloatArray
-from nest_core.network.collapse import clos_network
+from nest_core.network import FloatArray, clos_network
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.uncertainty import REPEATED_SD, alikeness, slopes, spread_of

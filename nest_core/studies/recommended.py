@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Interval, Plan, Problem, Report, price
-from nest_core.costs.head_room import certainty_words, fits_chance
+from nest_core.costs import Interval, Plan, Problem, Report, certainty_words, fits_chance, price
 from nest_core.costs.shapes import measured_like
 from nest_core.documents.errors import InputError
 from nest_core.hardware.posterior import SHARE

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.costs.interval import Span
-from nest_core.costs.plan_words import plan_columns
+from nest_core.costs import Span, plan_columns
 from nest_core.documents import InputError, require, to_gib
 from nest_core.documents.columns import column_of
 from nest_core.documents.schema import Parameter, StudyTable, parameter

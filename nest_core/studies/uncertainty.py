@@ -34,8 +34,7 @@ from zlib import crc32
 
 import numpy as np
 
-from nest_core.costs import Interval, Plan, Problem, Report, Span, price
-from nest_core.costs.head_room import spread_where
+from nest_core.costs import Interval, Plan, Problem, Report, Span, price, spread_where
 from nest_core.costs.network_draw import routing_of, under
 from nest_core.hardware import WIDTH, NetworkParameters, adjusted, known_of, load_spread
 from nest_core.network import FloatArray, Network

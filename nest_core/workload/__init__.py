@@ -38,6 +38,8 @@ from nest_core.workload.operators import (
     Launching,
     Operator,
     Unit,
+    issued,
+    operators,
 )
 from nest_core.workload.recomputation import (
     RECOMPUTE,
@@ -47,6 +49,7 @@ from nest_core.workload.recomputation import (
     module_nodes,
     modules_of,
     ordered,
+    recomputation,
     spelled,
 )
 from nest_core.workload.strategies import STRATEGIES, Strategy
@@ -83,6 +86,7 @@ __all__ = [
     "extent",
     "families",
     "gradients_in_words",
+    "issued",
     "kept_in_words",
     "kernel_in_words",
     "layer_graph",
@@ -95,7 +99,9 @@ __all__ = [
     "modules_of",
     "number",
     "offloading",
+    "operators",
     "ordered",
+    "recomputation",
     "shape_in_words",
     "sizes",
     "spelled",

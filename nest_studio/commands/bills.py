@@ -60,8 +60,7 @@ def bom(
 
     from nest_core.bill.bill import bill
     from nest_core.bill.prices import load_prices
-    from nest_core.network import collapse
-    from nest_core.network.bisection import bisection_Bps
+    from nest_core.network import bisection_Bps, collapse
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)

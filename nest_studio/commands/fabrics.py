@@ -106,10 +106,8 @@ def collective(
     as_json: JsonFlag = False,
 ) -> None:
     """Time a collective: its algorithm, bus bandwidth and bottleneck."""
-    from nest_core.network import collapse
-    from nest_core.network.algorithms import check_op
-    from nest_core.network.collective import collective as answer_of
-    from nest_core.network.collective import member_groups
+    from nest_core.network import check_op, collapse, member_groups
+    from nest_core.network import collective as answer_of
     from nest_core.report.explain import busiest_text
     from nest_core.scenario import load_fabric
 
@@ -151,9 +149,7 @@ def _protocols(
     """Return what the accelerator's library makes of the links; see `nest_core.costs.software`."""
     from nest_core.costs.software import software_of
     from nest_core.hardware import load_accelerator
-    from nest_core.network import IDEAL
-    from nest_core.network.algorithms import IN_NETWORK
-    from nest_core.network.collective import KINDS
+    from nest_core.network import IDEAL, IN_NETWORK, KINDS
 
     if not accelerator:
         return IDEAL

@@ -21,10 +21,17 @@ from nest_core.scenario import Scenario, accelerator_title, fabric_title, scenar
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.designs import beside
 from nest_core.studies.parameters import ratio_parameters
-from nest_studio.form.fabric import fabric_document, own_names
-from nest_studio.form.fields import OneOf, field_of, widget_value
-from nest_studio.form.prices import use_prices
-from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words, pinned_title
+from nest_studio.form import (
+    DEFAULT_SCENARIO,
+    OneOf,
+    changes_in_words,
+    fabric_document,
+    field_of,
+    own_names,
+    pinned_title,
+    use_prices,
+    widget_value,
+)
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.history import History
 from nest_studio.session.open_plan import OPENS, over_preset

@@ -48,8 +48,7 @@ from nest_studio.compare.state import (
     use_set,
 )
 from nest_studio.components.show import download, facts, show_picture, show_svg
-from nest_studio.form.fields import ADDRESS, OneOf, fold, parameter_field, widget
-from nest_studio.form.prices import TypedPrices
+from nest_studio.form import ADDRESS, OneOf, TypedPrices, fold, parameter_field, widget
 from nest_studio.jobs.tasks.plans import design_pictures
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button

@@ -32,8 +32,17 @@ from nest_core.report.picture import Drawn
 from nest_core.scenario import Scenario
 from nest_studio.components.drawing.canvas import CanvasResult, canvas, pending
 from nest_studio.components.show import facts
-from nest_studio.form.fabric import reset_fabric
-from nest_studio.form.fields import Edits, Number, OneOf, Text, Widget, settle, widget, widget_value
+from nest_studio.form import (
+    Edits,
+    Number,
+    OneOf,
+    Text,
+    Widget,
+    reset_fabric,
+    settle,
+    widget,
+    widget_value,
+)
 from nest_studio.jobs.tasks.fabrics import CollectiveRequest, FabricAnswer, fabric_losses
 from nest_studio.jobs.waiting import WorkerCrash, submitted
 from nest_studio.session.own_fabric import (

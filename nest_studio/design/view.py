@@ -36,15 +36,23 @@ from nest_studio.components.show import (
     told,
 )
 from nest_studio.design.canvas import design_page, new_drawing, own_from
-from nest_studio.form.fabric import (
+from nest_studio.form import (
+    ADDRESS,
     DEFAULT_FABRIC,
+    NODE,
+    DrawnForm,
+    OneOf,
+    Text,
+    changes_in_words,
     fabric_group,
     fabric_scenario,
     is_own,
+    other_accelerator,
     reset_fabric,
+    upload,
+    widget,
+    widget_value,
 )
-from nest_studio.form.fields import ADDRESS, DrawnForm, OneOf, Text, upload, widget, widget_value
-from nest_studio.form.scenario import NODE, changes_in_words, other_accelerator
 from nest_studio.jobs.tasks.fabrics import (
     CollectiveRequest,
     FabricAnswer,

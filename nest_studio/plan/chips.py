@@ -13,15 +13,23 @@ from nest_core.documents.schema import parameter
 from nest_core.documents.text import as_markdown
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.parameters import ratio_parameters
-from nest_studio.form.fabric import (
+from nest_studio.form import (
     DEVICES,
+    FORM,
+    Number,
+    OneOf,
+    Widget,
     fabric_choices,
     fabric_document,
     fabric_fields,
+    fit_device,
+    fit_sequence,
+    hold,
+    label_of,
     pick_fabric,
+    widget,
+    widget_value,
 )
-from nest_studio.form.fields import Number, OneOf, Widget, hold, label_of, widget, widget_value
-from nest_studio.form.scenario import FORM, fit_device, fit_sequence
 from nest_studio.session.history import form_value
 
 __all__ = ["chips"]

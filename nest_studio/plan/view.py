@@ -6,9 +6,8 @@ from dataclasses import replace
 import streamlit as st
 
 from nest_core.api.answer import Answer
+from nest_core.costs import mfu_convention, spread_of
 from nest_core.costs.communication import IterationPart, lost
-from nest_core.costs.head_room import spread_of
-from nest_core.costs.tables import mfu_convention
 from nest_core.documents import as_markdown, capital, ceil_gib
 from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.explain import (
@@ -33,8 +32,7 @@ from nest_core.report.notebook import output_of
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.document import page_title
 from nest_studio.components.show import facts, show_fabric, shown_width
-from nest_studio.form.fields import hold, one_of
-from nest_studio.form.scenario import MEMORY, changes_in_words, pinned_title
+from nest_studio.form import MEMORY, changes_in_words, hold, one_of, pinned_title
 from nest_studio.jobs.tasks.plans import plan_fabric, plan_parts
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button

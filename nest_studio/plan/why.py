@@ -42,8 +42,7 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, file_stem, scenario_title
 from nest_core.workload.model_files import model_of, model_table
 from nest_studio.components.show import download, facts, headline_row
-from nest_studio.form.fields import upload
-from nest_studio.form.model import OWN_MODEL, use_model
+from nest_studio.form import OWN_MODEL, upload, use_model
 from nest_studio.jobs.tasks.plans import (
     plan_bindings,
     plan_equations,

@@ -15,8 +15,7 @@ from streamlit.errors import StreamlitAPIException
 
 from nest_core.documents import InputError, as_markdown, look_again
 from nest_core.documents.schema import parameter
-from nest_studio.form.fields import hold
-from nest_studio.form.scenario import FORM
+from nest_studio.form import FORM, hold
 from nest_studio.session.history import form_value, form_values
 
 __all__ = ["arrive", "refused", "say_refused"]

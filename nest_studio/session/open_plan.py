@@ -14,10 +14,16 @@ from nest_core.documents import InputError, as_markdown, preset_names
 from nest_core.documents.schema import LONGEST_NAME, FabricFile, checked
 from nest_core.fabric.files import build_fabric
 from nest_core.scenario import Scenario, fabric_title, scenario_document
-from nest_studio.form.fabric import fabric_document, fabric_fields, reset_fabric
-from nest_studio.form.model import OWN_MODEL, use_model
+from nest_studio.form import (
+    FORM,
+    OWN_MODEL,
+    fabric_document,
+    fabric_fields,
+    reset_fabric,
+    start_over,
+    use_model,
+)
 from nest_studio.form.pinning import DEGREES
-from nest_studio.form.scenario import FORM, start_over
 from nest_studio.paths import page_script
 from nest_studio.session.own_fabric import OWN, forget_places, own_document, start
 from nest_studio.session.own_stack import KEPT_AS, OWN_STACK, stack_name

@@ -33,20 +33,18 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.workload import Model, load_model, model_table
 from nest_studio.components.show import facts, headline_row, show_picture
-from nest_studio.form.fields import (
+from nest_studio.form import (
+    OWN_MODEL,
     Number,
     OneOf,
     Widget,
+    chosen_model,
     field_of,
+    follow_own_model,
     parameter_field,
+    say_own_model,
     widget,
     widget_value,
-)
-from nest_studio.form.model import (
-    OWN_MODEL,
-    chosen_model,
-    follow_own_model,
-    say_own_model,
 )
 from nest_studio.notebook.pins import pin_button
 from nest_studio.plan.state import answer_of, plan_page, planned_scenario

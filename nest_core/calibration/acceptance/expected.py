@@ -31,6 +31,8 @@ from nest_core.costs.software import Software, software_of
 from nest_core.documents import GIB, load_toml, named_file, require
 from nest_core.fabric import Clos, Fabric, IntArray
 from nest_core.hardware import (
+    KIND,
+    OWN,
     WIDTH,
     Accelerator,
     Curve,
@@ -39,9 +41,7 @@ from nest_core.hardware import (
     load_spread,
     load_stack,
 )
-from nest_core.hardware.collectives.library import KIND, OWN
-from nest_core.network import Network, message_time
-from nest_core.network.collective import KINDS, bus_factor
+from nest_core.network import KINDS, Network, bus_factor, message_time
 
 __all__ = [
     "HOST",

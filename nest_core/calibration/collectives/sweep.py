@@ -29,21 +29,22 @@ from nest_core.documents import (
     require,
 )
 from nest_core.network import (
+    ALGORITHMS,
     IDEAL,
+    IN_NETWORK,
+    KINDS,
+    Concurrent,
     FloatArray,
     IntArray,
     Network,
-    by_algorithm,
-    message_time,
-    price_phases,
-)
-from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, algorithm_stages, check_op
-from nest_core.network.collective import (
-    KINDS,
-    Concurrent,
+    algorithm_stages,
     bus_factor,
+    by_algorithm,
+    check_op,
     collective,
     member_groups,
+    message_time,
+    price_phases,
 )
 
 __all__ = [

@@ -38,8 +38,7 @@ from nest_core.hardware import OPS, Accelerator, default_stack, load_accelerator
 from nest_core.interop.formats import Assumed
 from nest_core.interop.formats.nvidia_topo import MAX_NVLINKS
 from nest_core.interop.formats.values import listed, short_name
-from nest_core.network import collapse
-from nest_core.network.collective import KINDS, bus_factor, collective, member_groups
+from nest_core.network import KINDS, bus_factor, collapse, collective, member_groups
 
 __all__ = ["MAX_DEVICES", "BusComparison", "Inspected", "compare", "inspect"]
 

@@ -37,11 +37,11 @@ from nest_core.hardware import (
     Curve,
     Knowledge,
     Stack,
+    curve_document,
     known_of,
     load_stack,
     under,
 )
-from nest_core.hardware.collectives.library import curve_document
 
 __all__ = [
     "Calibrated",

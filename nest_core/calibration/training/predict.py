@@ -36,12 +36,12 @@ from nest_core.calibration.training.runs import (
     Unread,
     counted_bytes,
 )
-from nest_core.costs import RECOMPUTE, Plan, Problem, Report, price
-from nest_core.costs.plan import even_cuts
+from nest_core.costs import RECOMPUTE, Plan, Problem, Report, even_cuts, price
 from nest_core.costs.shapes import PlanShape, shape_of
 from nest_core.documents import InputError, require
 from nest_core.hardware import (
     PARAMETERS,
+    REDUCING,
     Accelerator,
     Curve,
     Knowledge,
@@ -51,7 +51,6 @@ from nest_core.hardware import (
     load_stack,
     under,
 )
-from nest_core.hardware.collectives.library import REDUCING
 from nest_core.scenario.job import Job
 from nest_core.workload import offloading, ordered
 

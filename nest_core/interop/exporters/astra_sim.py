@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nest_core.costs import SPLIT, Report
-from nest_core.costs.layout import device_order
+from nest_core.costs import SPLIT, Report, device_order
 from nest_core.interop.exporters import chakra
 from nest_core.interop.exporters.astra_workload import groups_of, stage_nodes, trace, workload
 from nest_core.interop.exporters.values import (

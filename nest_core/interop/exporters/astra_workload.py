@@ -19,11 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Calls, LayerTable, Plan, Point, Problem
-from nest_core.costs.links import axis_groups
-from nest_core.costs.schedules import PassOrder
-from nest_core.costs.stages import BETWEEN, update_layers
-from nest_core.costs.zero import traffic
+from nest_core.costs import (
+    BETWEEN,
+    Calls,
+    LayerTable,
+    PassOrder,
+    Plan,
+    Point,
+    Problem,
+    axis_groups,
+    traffic,
+    update_layers,
+)
 from nest_core.interop.exporters import chakra
 from nest_core.interop.exporters.values import fields_where
 from nest_core.network import IntArray

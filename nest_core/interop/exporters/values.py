@@ -19,9 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from nest_core.costs import Plan, Point
-from nest_core.costs.layout import device_order
-from nest_core.costs.plan_words import SCHEDULES_IN_WORDS, plan_words
+from nest_core.costs import SCHEDULES_IN_WORDS, Plan, Point, device_order, plan_words
 from nest_core.documents import InputError, capital, shortened
 from nest_core.documents.schema import parameter
 from nest_core.interop.exporters.releases import RELEASES

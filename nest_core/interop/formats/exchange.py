@@ -25,10 +25,10 @@ from nest_core.network import (
     GraphLinkMap,
     Network,
     collapse,
+    collective,
     is_counted,
     without_detours,
 )
-from nest_core.network.collective import collective
 
 __all__ = ["MAX_COMPARED", "caveats", "differences", "lost_between", "lost_on_canvas"]
 

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nest_core.documents import grouped, plural, summed
-from nest_core.fabric import MAX_EXPLICIT_DEVICES
-from nest_core.fabric.subnet import packed_table
+from nest_core.fabric import MAX_EXPLICIT_DEVICES, packed_table
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.lfts import TABLE_START, read_tables
 from nest_core.interop.formats.values import Document, Reading, Source, listed, short_name

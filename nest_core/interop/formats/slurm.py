@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents import plural, shortened
-from nest_core.fabric import MAX_DEVICES, Fabric, Hierarchical, IntArray
-from nest_core.fabric.clos_plan import ROLES
+from nest_core.fabric import MAX_DEVICES, ROLES, Fabric, Hierarchical, IntArray
 from nest_core.interop.formats.trees import (
     Hosts,
     TreeSwitch,

@@ -19,15 +19,15 @@ import numpy as np
 from nest_core.documents import grouped, plural, require
 from nest_core.fabric import (
     MAX_DEVICES,
+    ROLES,
     Clos,
     Dragonfly,
     Fabric,
     GraphFabric,
     Hierarchical,
     IntArray,
+    heights,
 )
-from nest_core.fabric.arrange import heights
-from nest_core.fabric.clos_plan import ROLES
 from nest_core.interop.formats.draft import title
 from nest_core.interop.formats.values import Reading, Source, level_table, listed
 from nest_core.network.groups import numbered

@@ -52,11 +52,11 @@ from nest_core.costs import (
     StageCosts,
     acting_zero,
     in_flight,
+    layer_seconds,
     micro_batches,
     state_shares,
     traffic,
 )
-from nest_core.costs.stages import layer_seconds
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner import SearchSpace

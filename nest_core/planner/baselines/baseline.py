@@ -33,11 +33,19 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan, Point, Problem, Report, acting_zero
-from nest_core.costs.layout import places
-from nest_core.costs.plan import even_cuts
-from nest_core.costs.schedules import iteration_seconds, paces
-from nest_core.costs.stages import Spans, stage_memory
+from nest_core.costs import (
+    Plan,
+    Point,
+    Problem,
+    Report,
+    Spans,
+    acting_zero,
+    even_cuts,
+    iteration_seconds,
+    paces,
+    places,
+    stage_memory,
+)
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import IntArray, Level, Network, collapse
 from nest_core.planner import SearchSpace

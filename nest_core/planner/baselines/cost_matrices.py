@@ -19,12 +19,20 @@ from functools import partial
 
 import numpy as np
 
-from nest_core.costs import NO_OVERLAP, LayerTable, Plan, Point, Problem, links, stage_costs
+from nest_core.costs import (
+    BETWEEN,
+    NO_OVERLAP,
+    LayerTable,
+    Plan,
+    Point,
+    Problem,
+    links,
+    most_nodes,
+    plan_links,
+    stage_costs,
+)
 from nest_core.costs.communication import with_tables
 from nest_core.costs.links import PlanLinks, group_times
-from nest_core.costs.ragged import plan_links
-from nest_core.costs.software import most_nodes
-from nest_core.costs.stages import BETWEEN
 from nest_core.documents.units import capital, humanise_seconds
 from nest_core.network import (
     REMOTE_HOPS,

@@ -25,8 +25,7 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.costs import Point, Problem, micro_batches
-from nest_core.costs.layout import DeviceOrder
+from nest_core.costs import DeviceOrder, Point, Problem, micro_batches
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.frontier import lower_bounds

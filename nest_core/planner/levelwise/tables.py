@@ -17,9 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nest_core.costs import Point, Problem, StageCosts, links
-from nest_core.costs.links import hop_times
-from nest_core.costs.ragged import ragged_hops
+from nest_core.costs import Point, Problem, StageCosts, hop_times, links, ragged_hops
 from nest_core.costs.stages import PlanLinks, hop_seconds
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 from nest_core.planner.levelwise.outer import Slots, Strategy, Stretch

@@ -8,9 +8,15 @@ A fabric and what it collapses to in headline figures and sentences, ready to be
 
 from collections.abc import Sequence
 
-from nest_core.costs import DELAYS, Interval, Report, span_in_words
-from nest_core.costs.head_room import spread_of
-from nest_core.costs.tables import mfu_convention, model_flops
+from nest_core.costs import (
+    DELAYS,
+    Interval,
+    Report,
+    mfu_convention,
+    model_flops,
+    span_in_words,
+    spread_of,
+)
 from nest_core.documents.units import (
     GB,
     MICROSECOND,

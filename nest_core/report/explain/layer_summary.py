@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound, calls_in_words
 from nest_core.costs.exchange_times import ExchangeTime
-from nest_core.documents.claims import alike
-from nest_core.documents.units import (
+from nest_core.documents import (
     MICROSECOND,
     NOTHING,
+    alike,
     and_others,
     capital,
     humanise,

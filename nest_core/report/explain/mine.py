@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nest_core.costs import Plan, Report, price, state_bytes
-from nest_core.costs.checks import check_plan
+from nest_core.costs import Plan, Report, check_plan, price, state_bytes
 from nest_core.costs.placement import read_placement
 from nest_core.documents import InputError, humanise, humanise_seconds, percent, require, signed
 from nest_core.report.explain.other_stacks import name_stack_for_plan

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.costs import Report, Stage
-from nest_core.costs.layout import seatings_among
-from nest_core.costs.plan_words import SCHEDULES_IN_WORDS
+from nest_core.costs import SCHEDULES_IN_WORDS, Report, Stage, seatings_among
 from nest_core.documents import (
     GB,
     NOTHING,

@@ -25,8 +25,7 @@ from nest_core.calibration.training.bands import (
     load_settings,
 )
 from nest_core.calibration.training.machines import accelerator_of, find_machine
-from nest_core.costs import Overlap, Plan
-from nest_core.costs.head_room import spread_of
+from nest_core.costs import Overlap, Plan, spread_of
 from nest_core.documents import (
     capital,
     humanise,

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from nest_core.costs import Report, Stage, span_in_words
+from nest_core.costs import SURE, Report, Stage, span_in_words
 from nest_core.costs.communication import CLASSES
-from nest_core.costs.head_room import SURE
-from nest_core.documents import alike, at_most_percent
-from nest_core.documents.units import (
+from nest_core.documents import (
     NOTHING,
+    alike,
+    at_most_percent,
     capital,
     format_days,
     humanise,

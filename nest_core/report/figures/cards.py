@@ -12,10 +12,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nest_core.costs import Interval, Report, Span, span_in_words
+from nest_core.costs import (
+    Interval,
+    MemorySpread,
+    Report,
+    Span,
+    fits_chance,
+    plan_fields,
+    span_in_words,
+)
 from nest_core.costs.communication import IterationPart
-from nest_core.costs.head_room import MemorySpread, fits_chance
-from nest_core.costs.plan_words import plan_fields
 from nest_core.documents.units import (
     TERA,
     format_days,

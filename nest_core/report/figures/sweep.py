@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.costs.interval import span_in_words
-from nest_core.documents import alike, at_least_gib, at_most_percent
-from nest_core.documents.units import (
+from nest_core.documents import (
+    alike,
+    at_least_gib,
+    at_most_percent,
     capital,
     format_money,
     join_words,

@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag
 
-from nest_core.fabric import Clos
-from nest_core.fabric.checks import BoolArray, IntArray
+from nest_core.fabric import BoolArray, Clos, IntArray
 from nest_core.report.picture.aggregate import BoxRow, row_of, tiles
 from nest_core.report.picture.frame import Frame, stacked_edges
 from nest_core.report.picture.marks import Box, Mark, Words, first_fitting

@@ -12,8 +12,7 @@ import numpy as np
 
 from nest_core.bill.inventory import BITS
 from nest_core.documents.units import format_ratio
-from nest_core.fabric import Hierarchical, Tier
-from nest_core.fabric.checks import BoolArray, IntArray
+from nest_core.fabric import BoolArray, Hierarchical, IntArray, Tier
 from nest_core.network import FloatArray
 from nest_core.report.picture.aggregate import BoxRow, row_of, tile_words
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, stacked_edges

@@ -12,8 +12,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.fabric.checks import BoolArray, IntArray
-from nest_core.fabric.scale_up import ScaleUp
+from nest_core.fabric import BoolArray, IntArray, ScaleUp
 from nest_core.report.picture.aggregate import BoxRow, cells_of, tiles
 from nest_core.report.picture.frame import Frame
 from nest_core.report.picture.marks import (

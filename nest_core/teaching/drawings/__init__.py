@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 
 from nest_core.costs.plan_words import schedule_words
 from nest_core.costs.timeline import Timeline
-from nest_core.documents import alike
-from nest_core.documents.units import humanise_bytes, humanise_seconds, join_words
+from nest_core.documents import alike, humanise_bytes, humanise_seconds, join_words
 from nest_core.paper.cases import PLANNERS
 from nest_core.report.figures import (
     Chart,

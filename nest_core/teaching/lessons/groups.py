@@ -6,8 +6,7 @@ from nest_core.calibration.collectives.sweep import sweep
 from nest_core.costs import Plan, Point, Report, links, price
 from nest_core.documents.units import format_ratio, from_gbps_bytes, from_microseconds
 from nest_core.fabric import Hierarchical, Tier
-from nest_core.network import Network, collapse
-from nest_core.network.collective import collective
+from nest_core.network import Network, collapse, collective
 from nest_core.planner import SearchSpace, search
 from nest_core.teaching.lessons.figure import (
     NODE_GBPS,

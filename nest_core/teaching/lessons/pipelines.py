@@ -11,9 +11,9 @@ from nest_core.costs import (
     in_flight,
     price,
     state_shares,
+    traffic,
 )
 from nest_core.costs.timeline import Timeline, timeline
-from nest_core.costs.zero import traffic
 from nest_core.documents import from_gib, require
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse

@@ -27,10 +27,10 @@ from nest_core.network import (
     bisection_Bps,
     collapse,
     collapse_error,
+    collective,
     level_blocks,
     shortest_paths,
 )
-from nest_core.network.collective import collective
 from nest_core.report.explain import Headline, fabric_headlines, levels_table
 from nest_core.report.figures import Chart
 from nest_core.report.figures.bill import ports_table
