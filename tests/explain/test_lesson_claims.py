@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import networkx as nx
+import numpy as np
 import pytest
 from why_cases import DENSE, PLANS, priced
 
@@ -67,19 +68,36 @@ def test_who_is_fastest_and_needs_least_among_plans_of_a_lesson_is_so(seed):
     assert names_of(match[1]) == {name for name, text in tokens.items() if text == match[3]}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("schedule", ["1F1B", "interleaved"])
 @pytest.mark.parametrize("pp", [2, 4, 8])
-def test_how_long_stages_of_a_pipeline_wait_is_so(schedule, pp):
+@pytest.mark.parametrize("step", [0, 1, 2, 5, 9, 14, 20, 30])
+def test_who_works_and_waited_in_a_pipeline_is_so(schedule, pp, step):
     """Counted anew from the starts and the lengths of the passes."""
-    reveal = lesson("passes").reveal({"schedule": schedule, "pp": pp})
-    (bubble, *_), played = reveal.formulas, reveal.content
-    busy = sum(
-        float(parts.sum()) for stage in played.pass_parts_s for parts in stage if parts.sum() > 0
+    content = lesson("passes").reveal({"schedule": schedule, "pp": pp, "step": step}).content
+    title = lesson_drawing(content, 800, wall=False).title
+    states, played = content.steps.states, content.steps.timeline
+    count = len(states)
+    if content.step == 0:
+        assert title == f"Before the first of {count} steps, nothing runs"
+        return
+    now = states[content.step - 1].seconds
+    before = states[content.step - 2].seconds if content.step > 1 else 0.0
+    ends = played.start_s + played.pass_parts_s.sum(axis=2)
+    middle = (before + now) / 2
+    works = int(((played.start_s <= middle) & (middle < ends)).any(axis=1).sum())
+    busy = np.clip(np.minimum(ends, now) - np.minimum(played.start_s, now), 0, None).sum()
+    waited = round(100 * (1 - busy / (now * played.stages)))
+    match = re.fullmatch(
+        r"(?:Step (\d+) of (\d+): (\d+) of (\d+) stages work; |All (\d+) steps, ([^:]+): )"
+        r"(\d+) % of the stages' time so far was waiting",
+        title,
     )
-    waits = 1 - busy / (played.stages * played.end_s.max())
-    assert float(re.search(r"stages wait ([\d.]+) %", bubble.numbers)[1]) == pytest.approx(
-        100 * waits, abs=0.06
-    )
+    assert abs(int(match[7]) - waited) <= 1
+    if match[5]:
+        assert int(match[5]) == count == content.step
+    else:
+        assert tuple(map(int, match.groups()[:4])) == (content.step, count, works, pp)
 
 
 @pytest.mark.sampled(5)

@@ -21,6 +21,8 @@ CASES = [
     ],
     ("steps", {"step": 0}),
     ("steps", {"step": 14}),
+    *[("passes", {"pp": pp, "step": 30, "schedule": "interleaved"}) for pp in (2, 4, 8)],
+    ("passes", {"step": 0}),
     *[("program", {"step": step}) for step in (0, 4, 12, 16)],
     *[("levels", {"step": step, "seats": "123"}) for step in (0, 4, 7, 9)],
 ]
@@ -55,8 +57,9 @@ def test_words_and_boxes_stay_inside_and_are_large_enough(key, settings, width):
 
 
 @pytest.mark.parametrize(("nodes", "per_node"), [(1, 8), (2, 4), (2, 8), (4, 8), (8, 8), (16, 4)])
-def test_devices_stand_in_their_nodes_and_do_not_overlap(nodes, per_node):
-    racks = Racks(648, nodes, per_node, (450e9, 50e9))
+@pytest.mark.parametrize("short", [True, False])
+def test_devices_stand_in_their_nodes_and_do_not_overlap(nodes, per_node, short):
+    racks = Racks(648, nodes, per_node, (450e9, 50e9), short=short)
     width, height = racks.box
     places = [racks.place(device) for device in range(nodes * per_node)]
     assert len({(round(x), round(y)) for x, y in places}) == nodes * per_node

@@ -120,8 +120,8 @@ def test_the_double_of_devices_moves_the_crossing_as_its_formula_says():
 def test_what_the_pipeline_says_of_a_message_is_what_it_draws():
     (passes,) = (one for one in LESSONS if one.key == "passes")
     for nic, schedule in ((25, "1F1B"), (50, "1F1B"), (200, "interleaved")):
-        reveal = passes.reveal({"nic": nic, "schedule": schedule})
-        parts = 1e3 * reveal.content.pass_parts_s[:, :, 0]
+        reveal = passes.reveal({"nic": nic, "schedule": schedule, "step": 9})
+        parts = 1e3 * reveal.content.steps.timeline.pass_parts_s[:, :, 0]
         said = re.findall(r"([\d.]+) (m|µ)s", reveal.texts[1])
         hop, *drawn = (float(number) * {"m": 1, "µ": 1e-3}[unit] for number, unit in said)
         assert hop == pytest.approx(64e6 / (nic * 1e6) + 5e-3, rel=0.01)

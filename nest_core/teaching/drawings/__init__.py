@@ -31,17 +31,22 @@ from nest_core.report.figures.style import (
     value_axis,
 )
 from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_drawing
+from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.walk_drawing import walk_drawing
 from nest_core.teaching.lessons.figure import Plans, Sweeps
 from nest_core.teaching.lessons.levels import DynamicTable
 from nest_core.teaching.lessons.paper_table import READINGS, Leads
 from nest_core.teaching.lessons.program import Fill
-from nest_core.teaching.lessons.walk import Walk
+from nest_core.teaching.lessons.walk import PassWalk, Walk
 
 __all__ = ["LessonDrawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 _BOARDS: dict[type[Any], Callable[..., Board]] = {DynamicTable: levels_board, Fill: program_board}
+_DRAWINGS: dict[type[Any], Callable[..., LessonDrawing]] = {
+    Walk: walk_drawing,
+    PassWalk: pass_drawing,
+}
 
 PROJECTOR = 4 / 3
 """How much larger text and lines are on a wall: 16 pixels for 12."""
@@ -90,7 +95,8 @@ def lesson_drawing(content: object, width: float, *, wall: bool) -> LessonDrawin
     board = _BOARDS.get(type(content))
     if board is not None:
         return board_drawing(board(content), width, wall=wall)
-    return walk_drawing(content, width, wall=wall) if isinstance(content, Walk) else None
+    draw = _DRAWINGS.get(type(content))
+    return None if draw is None else draw(content, width, wall=wall)
 
 
 def projected(picture: Chart, height: float) -> Chart:

@@ -23,12 +23,15 @@ class Racks:
     nodes, per_node : int
     capacities : (float, float)
         Of a device within its node and of its NIC, bytes/s; 0 where there is none.
+    short : bool
+        Whether devices are low, and words stand at the foot of their node.
     """
 
     width: float
     nodes: int
     per_node: int
     capacities: tuple[float, float]
+    short: bool = False
 
     @property
     def node_width(self) -> float:
@@ -64,6 +67,9 @@ class Racks:
     @property
     def box(self) -> tuple[float, float]:
         """Width and height of a device."""
+        if self.short:
+            wide = self.pitch - max(4.0, 0.14 * self.pitch)
+            return wide, {1: 56.0, 2: 32.0}.get(self.rows, 22.0)
         return (
             (self.pitch * 0.79, 96.0)
             if self.rows == 1
@@ -73,7 +79,7 @@ class Racks:
     @property
     def row_height(self) -> float:
         """From a row of devices to the next; their numbers stand below one row, else inside."""
-        return self.box[1] + (24 if self.rows == 1 else 10)
+        return self.box[1] + (4 if self.short else 24 if self.rows == 1 else 10)
 
     @property
     def leaf(self) -> tuple[float, float, float, float]:
@@ -83,17 +89,17 @@ class Racks:
     @property
     def top(self) -> float:
         """Where nodes begin."""
-        return 8.0 if self.nodes == 1 else _TOP - 32 if self.rows > 1 else _TOP
+        return 8.0 if self.nodes == 1 else _TOP - 32 if self.short or self.rows > 1 else _TOP
 
     @property
     def first_row(self) -> float:
         """Where the first devices begin."""
-        return self.top + (48 if self.rows == 1 else 36)
+        return self.top + (48 if self.rows == 1 and not self.short else 36)
 
     @property
     def bottom(self) -> float:
         """Where nodes end."""
-        foot = 28 if self.rows == 1 else 0
+        foot = 28 if self.rows == 1 or self.short else 0
         return self.first_row + self.rows * self.row_height + foot
 
     def node_x(self, node: int) -> float:
@@ -118,7 +124,7 @@ class Racks:
         """Where a device's NIC line stands, and where it ends below."""
         x, y = self.place(device)
         width, _ = self.box
-        if self.rows == 1:
+        if self.rows == 1 and not self.short:
             return x + width * (0.7 if out else 0.3), y
         node, inside = divmod(device, self.per_node)
         spacing = self.node_width / (2 * self.per_node + 1)

@@ -1,18 +1,19 @@
-"""A collective on a fabric, step by step, and a pipeline on its nodes.
+"""What is stepped through: a collective on a fabric, and a pipeline on its nodes.
 
 Devices in nodes under one leaf. The steps of a collective, their bytes and their seconds are those
 of the phases that plans are priced by (`nest_core.network.steps`). Every stage of the pipeline is a
 node of eight devices; a micro-batch takes it two units forward and four backward. Activations go on
 to the next node and their gradients come back, and nothing of that hides behind compute, so that
 the class sees it. The schedule is priced like any plan and played back
-(`nest_core.costs.timeline`).
+(`nest_core.costs.timeline`, `nest_core.costs.pass_steps`).
 """
 
 from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import Plan, Point, price
-from nest_core.costs.timeline import Timeline, timeline
+from nest_core.costs.pass_steps import PassSteps, pass_steps
+from nest_core.costs.timeline import timeline
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import GB, humanise_rate, humanise_seconds, percent
 from nest_core.network.steps import Steps, steps
@@ -26,7 +27,6 @@ from nest_core.teaching.lessons.figure import (
     noded,
 )
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
-from nest_core.teaching.lessons.pipelines import idle_share
 from nest_core.teaching.lessons.quantity import fill
 
 __all__ = [
@@ -34,7 +34,9 @@ __all__ = [
     "FABRICS",
     "LINKS",
     "PASSES",
+    "PER_NODE",
     "STEPS",
+    "PassWalk",
     "Walk",
     "bytes_in_words",
     "passed",
@@ -242,13 +244,37 @@ MESSAGE = 64e6
 
 SCHEDULES = {"1F1B": ("1f1b", 1), "interleaved": ("interleaved", 2)}
 """Names on screen; the schedule and its virtual stages per stage."""
-STAGES, MICRO_BATCHES = (2, 4, 8), (8, 16, 32)
+STAGES, MICRO_BATCHES = (2, 4, 8), (8, 16)
 PLAYED = ("1F1B", 4, 8, 50)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PassWalk:
+    """An iteration at one of its steps.
+
+    Parameters
+    ----------
+    steps : PassSteps
+    step : int
+        How many steps are over; the passes of the last of them are shown.
+    nic_Bps : float
+    """
+
+    steps: PassSteps
+    step: int
+    nic_Bps: float
+
+    @property
+    def waited(self) -> float:
+        """Share of all stages' time so far in which they waited."""
+        done = self.steps.states[: max(self.step, 1)]
+        idle = sum(state.taken_s * float((state.running < 0).mean()) for state in done)
+        return idle / done[-1].seconds
+
+
 @cache
-def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> Timeline:
-    """Play back an iteration.
+def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> PassSteps:
+    """All steps of an iteration.
 
     Parameters
     ----------
@@ -268,10 +294,11 @@ def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> T
         (0.0, *(MESSAGE,) * (layers - 1), 0.0),
         micro_batches,
     )
-    return timeline(chain, price(chain, Plan(point, tuple(range(layers + 1)), ("none",) * stages)))
+    plan = Plan(point, tuple(range(layers + 1)), ("none",) * stages)
+    return pass_steps(chain, timeline(chain, price(chain, plan)))
 
 
-def _chosen_passes(settings: Settings) -> Timeline:
+def _chosen_passes(settings: Settings) -> PassSteps:
     return passed(
         str(settings["schedule"]),
         int(settings["pp"]),
@@ -280,12 +307,19 @@ def _chosen_passes(settings: Settings) -> Timeline:
     )
 
 
+MAX_PASS_STEPS = 512
+"""Steps of the longest."""
+
+
 def _show_passes(settings: Settings) -> Reveal:
-    playback = _chosen_passes(settings)
+    steps = _chosen_passes(settings)
+    walk = PassWalk(steps, int(settings["step"]), 1e9 * float(settings["nic"]))
     schedule, stages, count = str(settings["schedule"]), int(settings["pp"]), int(settings["m"])
+    end = PassWalk(steps, len(steps.states), walk.nic_Bps)
+    report = steps.timeline.report
     _, virtual = SCHEDULES[schedule]
     return Reveal(
-        playback,
+        walk,
         (
             fill(
                 _PASS_TEXTS[schedule], lambda name: PASSES.number(name, {"pp": stages, "m": count})
@@ -298,7 +332,7 @@ def _show_passes(settings: Settings) -> Reveal:
                 symbols="(pp - 1) / (v m + pp - 1)",
                 numbers=f"({stages} - 1) / ({virtual} · {count} + {stages} - 1) = "
                 f"{percent((stages - 1) / (virtual * count + stages - 1))}; with it stages wait "
-                f"{percent(idle_share(playback))}",
+                f"{percent(end.waited)}",
                 source="Narayanan et al. 2021 (SC), section 2.2",
             ),
             FormulaTable(
@@ -312,9 +346,8 @@ def _show_passes(settings: Settings) -> Reveal:
             FormulaTable(
                 name="Iteration",
                 symbols="sum(t) + (m - 1) max(t)",
-                numbers=f"played back {humanise_seconds(playback.seconds)}; the price, in which "
-                "every micro-batch waits for the slowest stage, "
-                f"{humanise_seconds(playback.report.iteration_s)}",
+                numbers=f"played back {humanise_seconds(steps.seconds)}; the price, in which every "
+                f"micro-batch waits for the slowest stage, {humanise_seconds(report.iteration_s)}",
                 source="method.md, Time; pp - 1 is divided by v where stages are interleaved",
             ),
         ),
@@ -336,7 +369,7 @@ _QUICK = 8
 
 def _hop_s(nic_GBps: float) -> float:
     """Return what a stage pays for a message, as in each pass of a stage in the middle."""
-    return float(passed("1F1B", 4, 4, nic_GBps).pass_parts_s[1, 0, 0])
+    return float(passed("1F1B", 4, 4, nic_GBps).timeline.pass_parts_s[1, 0, 0])
 
 
 def _rounded_words(seconds: float) -> str:
@@ -346,7 +379,7 @@ def _rounded_words(seconds: float) -> str:
 
 def _drawn(settings: Settings) -> str:
     """Say what the drawing's passes hold of a message."""
-    sends = _chosen_passes(settings).pass_parts_s[:, :, 0]
+    sends = _chosen_passes(settings).timeline.pass_parts_s[:, :, 0]
     ends, between = map(_rounded_words, (sends.min(), sends.max()))
     return (
         f"A message takes {_rounded_words(_hop_s(float(settings['nic'])))}. What a stage pays "
@@ -355,7 +388,7 @@ def _drawn(settings: Settings) -> str:
     )
 
 
-def _asked_passes(given: Settings, schedule: str, times: int = 1) -> Timeline:
+def _asked_passes(given: Settings, schedule: str, times: int = 1) -> PassSteps:
     """Return an iteration on NICs so many times as fast."""
     return passed(schedule, int(given["pp"]), int(given["m"]), times * float(given["nic_GBps"]))
 
@@ -370,8 +403,17 @@ PASSES = LessonFigure(
     (
         Control("schedule", "Schedule", tuple(SCHEDULES), PLAYED[0], "In which order passes run."),
         Control("pp", "Stages (pp)", STAGES, PLAYED[1], "A node of eight devices each: 2 to 8."),
-        Control("m", "Micro-batches (m)", MICRO_BATCHES, PLAYED[2], "Per iteration: 8 to 32."),
+        Control("m", "Micro-batches (m)", MICRO_BATCHES, PLAYED[2], "Per iteration: 8 or 16."),
         Control("nic", "NIC, GB/s", NICS, PLAYED[3], "One for each device: 25 to 200 GB/s."),
+        Control(
+            "step",
+            "Step",
+            tuple(range(MAX_PASS_STEPS + 1)),
+            0,
+            "From one end of a pass to the next.",
+            stepped=True,
+            last=lambda settings: len(_chosen_passes(settings).states) + 1,
+        ),
     ),
     _show_passes,
     {
