@@ -16,7 +16,6 @@ from nest_core.documents.files import (
     read_text,
     write_file,
 )
-from nest_core.documents.grouping import grouped, summed
 from nest_core.documents.overrides import (
     assign,
     setting,
@@ -42,9 +41,11 @@ from nest_core.documents.text import (
     as_markdown,
     as_plot,
     csv_text,
+    grouped,
     markdown_table,
     of_cell,
     plain,
+    summed,
     table,
     truncated,
 )

@@ -6,6 +6,8 @@ Names, labels, notes and messages come from addresses, uploads, notebooks and dr
 shown to others. There they are text: no picture is fetched, no style applied, no formula computed.
 Every place that puts a word it did not choose into one of these languages quotes it here; HTML has
 `html.escape`.
+
+Values put together by what they share.
 """
 
 import csv
@@ -16,7 +18,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 from nest_core.documents.errors import printable
 
@@ -25,12 +27,43 @@ __all__ = [
     "as_markdown",
     "as_plot",
     "csv_text",
+    "grouped",
     "markdown_table",
     "of_cell",
     "plain",
+    "summed",
     "table",
     "truncated",
 ]
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+Number = TypeVar("Number", int, float)
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of every key, keys and values in the order in which they come.
+
+    Examples
+    --------
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def summed(pairs: Iterable[tuple[Key, Number]]) -> dict[Key, Number]:
+    """Return the sum of the numbers of every key, keys in the order in which they come.
+
+    Examples
+    --------
+    >>> summed([("a", 1), ("b", 2), ("a", 3)])
+    {'a': 4, 'b': 2}
+    """
+    return {key: sum(numbers) for key, numbers in grouped(pairs).items()}
 
 
 _NARROWEST = 8

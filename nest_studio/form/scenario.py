@@ -54,9 +54,9 @@ from nest_studio.form.model import (
 )
 from nest_studio.form.pinning import ANY, PINS, Pin
 from nest_studio.session.history import history_buttons, remember_step
-from nest_studio.session.own_fabric import OWN
-from nest_studio.session.own_stack import (
+from nest_studio.session.own_fabric import (
     KEPT_AS,
+    OWN,
     OWN_STACK,
     own_stack,
     own_stack_control,

@@ -28,7 +28,7 @@ from nest_studio.jobs.tasks.measured import (
 from nest_studio.jobs.tasks.requests import best_plan
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.session.open_plan import open_plan
-from nest_studio.session.own_stack import KEPT_AS
+from nest_studio.session.own_fabric import KEPT_AS
 from nest_studio.session.stored import (
     address,
     keep,

@@ -1,36 +1,355 @@
 """The tabs below a plan: stages, memory, one iteration in time, alternatives, and why.
 
 A tab is drawn when it is open. What waits for baselines is grey until they are there.
+
+The section below a plan that says why: what binds it, what else there was, and your own plan.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from nest_core.api.answer import Answer
+from nest_core.costs import Interval, Report
+from nest_core.costs.megatron_job import Setting
+from nest_core.costs.placement import RankMapping
+from nest_core.documents import (
+    InputError,
+    as_markdown,
+    decoded,
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    plain,
+)
 from nest_core.planner.baselines import NAMES
 from nest_core.report.explain import (
+    OtherJob,
+    axes_table,
+    binding_table,
+    busiest_table,
     calibration_in_words,
     certificate_line,
+    difference,
+    equation_table,
+    head_room_table,
     memory_in_words,
+    memory_table,
     overlap_in_words,
     plan_in_words,
     proven_over,
+    shadow_table,
     stage_rows,
+    terms_table,
+    training,
+    training_headline,
+    why_line,
+    withheld,
 )
 from nest_core.report.figures import MethodRow, balance_figure, memory_figure, throughput_figure
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
-from nest_core.scenario import Scenario
-from nest_studio.components.show import facts, headline_row, show_picture
-from nest_studio.jobs.tasks.plans import PlanPictures, plan_pictures
+from nest_core.report.notebook import table_output
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario, file_stem, scenario_title
+from nest_core.workload.model_files import model_of, model_table
+from nest_studio.components.show import download, facts, headline_row, show_picture
+from nest_studio.form import OWN_MODEL, upload, use_model
+from nest_studio.jobs.tasks.plans import (
+    PlanPictures,
+    plan_bindings,
+    plan_equations,
+    plan_links,
+    plan_pictures,
+    plan_rank_mapping,
+    priced_mine,
+)
+from nest_studio.jobs.tasks.requests import next_best_choices, worth_of_head_room, worth_of_more
 from nest_studio.jobs.waiting import panel, submitted
-from nest_studio.plan.state import OtherPlans
+from nest_studio.notebook.pins import pin_button
+from nest_studio.plan.certainty import sure_plan
+from nest_studio.plan.state import OtherPlans, plan_again
 from nest_studio.plan.view import is_busy
-from nest_studio.plan.why import why_section
 from nest_studio.session.training_run import TrainingRun
 
-__all__ = ["TABS", "tabs", "timeline_part"]
+__all__ = ["TABS", "tabs", "timeline_part", "why_section"]
+
+_SIZES = "workload.model."
+FORM_KEYS = (
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "workload.precision",
+    "workload.optimizer",
+    "workload.attention",
+)
+EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
+
+or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Explanation:
+    """An explanation that is computed when it is opened; what is not urgent searches."""
+
+    title: str
+    key: str
+    what: str
+    task: Callable[..., Any]
+    drawn: Callable[[Any, Report], Table]
+    urgent: bool = True
+
+
+_PARTS = (
+    _Explanation(
+        "What binds each stage",
+        "binding",
+        "Pricing it with more of each resource",
+        plan_bindings,
+        binding_table,
+    ),
+    _Explanation(
+        "Which links are busiest, and with what",
+        "links",
+        "Counting the load on every link",
+        plan_links,
+        lambda found, _: busiest_table(found),
+    ),
+    _Explanation(
+        "What the next-best choice on each axis costs",
+        "axes",
+        "Planning without each choice",
+        next_best_choices,
+        lambda found, _: axes_table(found),
+        urgent=False,
+    ),
+    _Explanation(
+        "What 1 % more of each resource is worth",
+        "shadow",
+        "Planning with 1 % more of each resource",
+        worth_of_more,
+        lambda found, _: shadow_table(*found),
+        urgent=False,
+    ),
+    _Explanation(
+        "What one step of memory head-room costs",
+        "head-room",
+        "Planning with more and less head-room",
+        worth_of_head_room,
+        head_room_table,
+        urgent=False,
+    ),
+    _Explanation(
+        "The equation behind each term",
+        "equations",
+        "Filling in the equations",
+        plan_equations,
+        equation_table,
+    ),
+)
+
+
+@st.fragment
+def why_section(answer: Answer, scenario: Scenario, tokens: float) -> None:
+    """Training time, and explanations that are computed when they are opened.
+
+    Parameters
+    ----------
+    answer : Answer
+    scenario : Scenario
+    tokens : float
+        Of the training run.
+    """
+    best = answer.result.best
+    st.space("small")
+    facts("Why this plan" if best else "Your own plan", kind="nest-title")
+    if best is not None and answer.interval is not None:
+        facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
+        _training(answer, best, answer.interval, scenario, tokens)
+        sure_plan(answer, best, scenario)
+        _explanations(best, scenario)
+    _mine(answer, scenario)
+
+
+def _training(
+    answer: Answer, best: Report, interval: Interval, scenario: Scenario, tokens: float
+) -> None:
+    """Days to train as a headline, and the placement to take along."""
+    headline, placement = st.columns([1, 3], gap="medium")
+    with headline:
+        headline_row(
+            (training_headline(training(answer.scenario, best, tokens, interval)),), spans=True
+        )
+    with placement:
+        facts(
+            "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
+            "it and price it with nest-studio price --placement."
+        )
+        name = file_stem(scenario_title(answer.scenario))
+        with st.container(horizontal=True, gap="small"):
+            download(
+                "↓ Placement (CSV)",
+                lambda: _rank_mapping(scenario, best).to_csv(),
+                f"{name}-placement.csv",
+                "text/csv",
+                help="One row per device; cells of idle devices are empty.",
+            )
+            download(
+                "↓ Placement (JSON)",
+                lambda: _placement_json(scenario, best),
+                f"{name}-placement.json",
+                "application/json",
+                help="The plan and one row per device.",
+            )
+
+
+def _rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
+    """Who sits where, for downloads, which nobody can cancel."""
+    mapping: RankMapping = submitted(plan_rank_mapping, scenario, best).result()
+    return mapping
+
+
+def _placement_json(scenario: Scenario, best: Report) -> str:
+    return json.dumps(
+        {"plan": plain(best.plan.to_json()), "placement": _rank_mapping(scenario, best).rows()}
+    )
+
+
+def _explanations(best: Report, scenario: Scenario) -> None:
+    """Parts that are computed when they are opened."""
+    for part in _PARTS:
+        box = st.expander(part.title, key=f"why-{part.key}", on_change="rerun")
+        if not box.open:
+            continue
+        with box:
+            result = panel(
+                submitted(part.task, scenario, best, place=part.key, urgent=part.urgent),
+                part.what,
+                key=part.key,
+            )
+            if result is not None:
+                table = part.drawn(result, best)
+                st.html(table.to_html())
+                pin_button(
+                    "why",
+                    table.title,
+                    {
+                        "document": scenario.document,
+                        "overrides": scenario.overrides,
+                        "part": part.key,
+                    },
+                    key=f"why-{part.key}",
+                    output=partial(table_output, table),
+                )
+
+
+def _mine(answer: Answer, scenario: Scenario) -> None:
+    """A person's own plan beside ours."""
+    part = st.expander("Why not mine?", key="why-mine-part", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        pasted = st.text_area(
+            "Your plan",
+            key="why-mine",
+            height=120,
+            placeholder=EXAMPLE,
+            max_chars=100_000,
+            help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
+            "one that trains something else can be taken over into the form.",
+        )
+        rank_mapping = upload(
+            st.file_uploader(
+                "Rank mapping, CSV or JSON",
+                ["csv", "json"],
+                key="why-mine-mapping",
+                help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: "
+                "the placement above, changed.",
+            )
+        )
+        if not (pasted or "").strip():
+            facts(
+                "What is left out takes its default: degree 1, ZeRO 0, no recomputation, even "
+                "stages; Megatron-LM flags leave dp to the rest.",
+                kind="nest-quiet",
+            )
+            return
+        try:
+            own_mapping = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
+            mine = panel(
+                submitted(priced_mine, scenario, pasted, own_mapping, place="mine"),
+                "Pricing your plan",
+                key="mine",
+            )
+        except OtherJob as error:
+            st.error(as_markdown(error))
+            _offer(error, scenario)
+            return
+        except InputError as error:
+            st.error(as_markdown(error))
+            return
+        if mine is None:
+            return
+        report, best = mine.report, answer.result.best
+        unsure = withheld(mine.pasted)
+        if unsure is None:
+            plan_again(scenario, answer, [("you", report)])
+        facts(unsure or _verdict(report), *mine.pasted.notes)
+        if mine.pasted.ignored:
+            facts("Ignored: " + ", ".join(mine.pasted.ignored) + ".", kind="nest-quiet")
+        if best is None or unsure is not None:
+            return
+        terms = difference(best, report)
+        first, second = st.columns(2, gap="medium")
+        first.html(terms_table(terms).to_html())
+        second.html(memory_table(terms, report.memory_limit_bytes).to_html())
+
+
+def _offer(error: OtherJob, scenario: Scenario) -> None:
+    """A button that plans what the command trains."""
+    unsaid = [key for key in error.settings if not key.startswith(_SIZES) and key not in FORM_KEYS]
+    if unsaid:
+        facts(f"The form cannot say {', '.join(unsaid)}; a scenario file can.", kind="nest-quiet")
+    if len(unsaid) < len(error.settings) and st.button(
+        "Take over what the command trains",
+        key="why-mine-take",
+        on_click=_take_over,
+        args=(error.settings, scenario),
+        help="Sets model sizes, batch, sequence, precision and optimizer in the form.",
+    ):
+        st.rerun()
+
+
+def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
+    sizes = {
+        key.removeprefix(_SIZES): value for key, value in settings.items() if key.startswith(_SIZES)
+    }
+    if sizes:
+        model = model_table(scenario.values.model)
+        try:
+            use_model(model_table(model_of({**model, **sizes, "name": OWN_MODEL}, "your command")))
+        except InputError as error:
+            st.toast(as_markdown(error))
+            return
+        st.session_state["workload.model"] = OWN_MODEL
+    st.session_state.update({key: settings[key] for key in FORM_KEYS if key in settings})
+
+
+def _verdict(report: Report) -> str:
+    fullest = max(stage.memory.total for stage in report.stages)
+    fits = (
+        f"Fits: {humanise_bytes(fullest)} of {humanise_bytes(report.memory_limit_bytes)}."
+        if report.feasible
+        else f"Does not fit: {report.reason}."
+    )
+    return (
+        f"{humanise_seconds(report.iteration_s)} per iteration, "
+        f"{humanise(report.samples_per_s)} sequences/s. {fits}"
+    )
+
 
 TABS = ("Stages", "Memory", "Timeline", "Alternatives", "Why")
 

@@ -1,14 +1,27 @@
-"""The parts of the plan page, from the top down."""
+"""The parts of the plan page, from the top down.
+
+What a plan is taken along as: scenario, plan, command, files of frameworks and schedulers.
+
+The line of chips below a plan's title: what is planned, each part one click from its field.
+
+An open chip has copies of fields of the form. A copy is set to what the form has before it is
+drawn, and hands on what a person makes of it, so there is one state and the address says it once.
+"""
 
 import html
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.costs import mfu_convention, spread_of
+from nest_core.costs import Report, mfu_convention, spread_of
 from nest_core.costs.communication import IterationPart, lost
-from nest_core.documents import as_markdown, capital, ceil_gib
+from nest_core.documents import as_markdown, capital, ceil_gib, plain
+from nest_core.documents.schema import parameter
 from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.explain import (
     calibration_in_words,
@@ -29,21 +42,202 @@ from nest_core.report.figures.cards import (
     training_card,
 )
 from nest_core.report.notebook import output_of
-from nest_core.scenario import Scenario, ScenarioValues
+from nest_core.scenario import Scenario, ScenarioValues, file_stem
 from nest_core.scenario.document import page_title
-from nest_studio.components.show import facts, show_fabric, shown_width
-from nest_studio.form import MEMORY, changes_in_words, hold, one_of, pinned_title
+from nest_core.studies.parameters import ratio_parameters
+from nest_studio.components.show import download, facts, show_fabric, shown_width
+from nest_studio.form import (
+    DEVICES,
+    FORM,
+    MEMORY,
+    Number,
+    OneOf,
+    Widget,
+    changes_in_words,
+    fabric_choices,
+    fabric_document,
+    fabric_fields,
+    fit_device,
+    fit_sequence,
+    hold,
+    label_of,
+    one_of,
+    pick_fabric,
+    pinned_title,
+    widget,
+    widget_value,
+)
+from nest_studio.jobs.tasks.exports import plan_exports, zipped
 from nest_studio.jobs.tasks.plans import plan_fabric, plan_parts
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.paths import page_script
-from nest_studio.plan.chips import chips
-from nest_studio.plan.export import export_popover
+from nest_studio.plan.certainty import shown_recommendation
 from nest_studio.plan.state import OtherPlans
 from nest_studio.server.rail import head
+from nest_studio.session.history import form_value
+from nest_studio.session.open_plan import over_preset
+from nest_studio.session.scenario_file import command_line, scenario_toml
 from nest_studio.session.training_run import TrainingRun
 
-__all__ = ["Cards", "cards_of", "heading", "middle", "plan_line"]
+__all__ = [
+    "Cards",
+    "cards_of",
+    "chips",
+    "export_popover",
+    "framework_exports",
+    "heading",
+    "middle",
+    "plan_line",
+]
+
+
+def chips(scenario: ScenarioValues) -> None:
+    """Draw model, devices, fabric with its ratio, and batch."""
+    fabric = scenario.fabric
+    accelerator = scenario.accelerator.name.split(" SXM")[0].split(" PCIe")[0]
+    for name, text, draw in (
+        ("Model", as_markdown(scenario.model.name), _model),
+        ("Devices", f"{fabric.devices:,} {as_markdown(accelerator)}", _devices),
+        ("Fabric", as_markdown(fabric.arrangement()), _fabric),
+        ("Batch", f"{scenario.batch:,} × {scenario.sequence:,} tokens", _batch),
+    ):
+        label, key = f":gray[:small[{name}]] {text}", f"chip-{name.lower()}"
+        with st.popover(label, key=key, on_change="rerun") as chip:
+            if chip.open:
+                draw()
+
+
+def _model() -> None:
+    _copy("workload.model", "Model", FORM["workload.model"], fit_sequence)
+
+
+def _devices() -> None:
+    _copy("accelerator", "Accelerator", FORM["accelerator"], fit_device)
+    fields = fabric_fields(fabric_document(form_value("fabric")))
+    if DEVICES in fields:
+        _copy(DEVICES, "Size, devices", fields[DEVICES], step=8)
+
+
+def _fabric() -> None:
+    _copy("fabric", "Fabric", OneOf(fabric_choices()), pick_fabric)
+    fabric = fabric_document(form_value("fabric"))
+    for ratio in ratio_parameters(fabric):
+        _copy(ratio.key, label_of(ratio), fabric_fields(fabric)[ratio.key], step=0.5)
+
+
+def _batch() -> None:
+    for key, step in (
+        ("workload.global_batch_sequences", 64),
+        ("workload.sequence_length_tokens", 1024),
+    ):
+        _copy(key, label_of(parameter(key)), FORM[key], step=step)
+
+
+def _copy(
+    key: str, label: str, takes: Widget, then: Callable[[], None] | None = None, **look: Any
+) -> None:
+    """Draw a copy of a field, which has what the form has."""
+    if (value := form_value(key)) is None:  # a tier that the form has taken away
+        return
+    st.session_state[copy := f"chip {key}"] = value
+    bounds = f"{takes.low:,g} to {takes.high:,g}. " if isinstance(takes, Number) else ""
+    widget(
+        copy,
+        takes,
+        value,
+        label=as_markdown(label),
+        bind=None,
+        on_change=_hand_on,
+        args=(key, takes, then),
+        help=f"{bounds}The same field as in the form at the left.",
+        **look,
+    )
+
+
+def _hand_on(key: str, takes: Widget, then: Callable[[], None] | None) -> None:
+    if (value := widget_value(f"chip {key}", takes)) is not None:
+        hold(key, value, then)
+
+
+PATIENCE_S = 60.0
+"""How long a file waits for the baselines that stand in it."""
+
+
+def export_popover(scenario: Scenario, answer: Answer) -> None:
+    """Draw downloads, the command that asks for the same, and files for who launches it."""
+    box = st.popover("Export", key="export", on_change="rerun")
+    if not box.open:
+        return
+    title = scenario.title
+    preset, overrides = over_preset(scenario)
+    file = file_stem(title) if overrides else preset
+    with box:
+        download(
+            "↓ Scenario (TOML)",
+            lambda: scenario_toml(scenario.document, scenario.overrides, title),
+            f"{file}.toml",
+            "application/toml",
+            help="The scenario file that asks for this.",
+        )
+        download(
+            "↓ Plan (JSON)",
+            lambda: _plan_json(scenario, answer),
+            f"{file}-plan.json",
+            "application/json",
+            help="What the command prints: plan, stages, certificate, baselines; what draws "
+            "recommend once they were searched here.",
+        )
+        if answer.best is not None:
+            framework_exports(scenario, answer.best, file)
+        facts("Command", kind="nest-title")
+        if isinstance(overrides.get("fabric"), dict):
+            facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
+            command = f"nest-studio plan {file}.toml"
+        else:
+            command = command_line(preset, overrides)
+        st.code(command, None, wrap_lines=True)
+
+
+@st.fragment
+def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
+    """Every target with its files as one download, or the sentence that says why it cannot.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    best : Report
+        Its plan.
+    name : str
+        Stem of the archives' names.
+    """
+    exports = panel(
+        submitted(plan_exports, scenario, best, place="export-files"),
+        "Writing it for every framework",
+        key="export-files",
+    )
+    for export in exports or ():
+        if export.refused:
+            facts(f"{export.label}: {export.refused}", kind="nest-quiet")
+        else:
+            download(
+                f"↓ {export.label} (zip)",
+                partial(zipped, export.files),
+                f"{name}-{export.target}.zip",
+                "application/zip",
+                key=f"export-{export.target}",
+                help=as_markdown(" ".join((f"{', '.join(export.files)}.", *export.notes))[:1000]),
+            )
+
+
+def _plan_json(scenario: Scenario, answer: Answer) -> str:
+    complete = replace(
+        answer,
+        baselines=OtherPlans(scenario, answer).every(PATIENCE_S),
+        recommended=shown_recommendation(scenario),
+    )
+    return json.dumps(plain(complete.to_json()), indent=2, allow_nan=False)
+
 
 FABRIC = "plan-fabric"
 PAINTS = ("stage", "link load")

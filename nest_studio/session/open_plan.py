@@ -25,8 +25,15 @@ from nest_studio.form import (
 )
 from nest_studio.form.pinning import DEGREES
 from nest_studio.paths import page_script
-from nest_studio.session.own_fabric import OWN, forget_places, own_document, start
-from nest_studio.session.own_stack import KEPT_AS, OWN_STACK, stack_name
+from nest_studio.session.own_fabric import (
+    KEPT_AS,
+    OWN,
+    OWN_STACK,
+    forget_places,
+    own_document,
+    stack_name,
+    start,
+)
 
 __all__ = ["OPENS", "go_to_opened", "open_plan", "open_scenario", "over_preset", "unsaid"]
 

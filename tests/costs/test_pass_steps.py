@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from nest_core.costs import Plan, Point, price
-from nest_core.costs.pass_steps import pass_steps
-from nest_core.costs.timeline import timeline
+from nest_core.costs.timeline import pass_steps, timeline
 from nest_core.teaching.lessons.figure import ORDER, bare_chain, noded
 
 WIDTH, SIZE = 2, 64e6

@@ -17,7 +17,7 @@ from nest_core.report.notebook.cells import KINDS
 from nest_core.report.tables import Table
 from nest_core.scenario import fabric_document
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.plan.why import _PARTS
+from nest_studio.plan.tabs import _PARTS
 
 PLOT = "application/vnd.plotly.v1+json"
 STUDY = {"schema": 1, "name": "S", "scenario": "llama2-7b-64-h100"}

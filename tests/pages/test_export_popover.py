@@ -54,7 +54,7 @@ def test_an_archive_has_the_same_bytes_and_scripts_that_run():
 
 def test_the_popover_offers_them(request_of):
     def page(text, best):
-        from nest_studio.plan.export import framework_exports
+        from nest_studio.plan.view import framework_exports
 
         framework_exports(text, best, "mine")
 

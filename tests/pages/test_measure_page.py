@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.api.measurements import Measurements, read_entries
 from nest_core.calibration.logs import RunFacts
-from nest_studio.session.own_stack import KEPT_AS, OWN_STACK
+from nest_studio.session.own_fabric import KEPT_AS, OWN_STACK
 from nest_studio.session.store import Database, StoredLinks, database_url, kept_measurements
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "calibration" / "logs"))

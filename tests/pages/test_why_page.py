@@ -27,7 +27,7 @@ from nest_core.studies.recommended import recommend
 from nest_core.studies.uncertainty import interval_of
 from nest_studio.jobs.waiting import JobQueue
 from nest_studio.plan import certainty as sure_view
-from nest_studio.plan import export as plan_export
+from nest_studio.plan import view as plan_export
 
 PARTS = (
     "why-binding",

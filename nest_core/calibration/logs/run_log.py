@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nest_core.calibration.logs.launch import is_whole, settings_in
-from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.calibration.logs.readers import (
     DeepspeedReader,
     MegatronReader,
+    MllogReader,
     NemoReader,
     TorchtitanReader,
 )

@@ -22,6 +22,7 @@ __all__ = ["pass_drawing"]
 _GUTTER = 84.0
 _ROWS_PX = 176.0
 _WAYS = ("forward", "backward", "weights")
+_READING = "Step forward: the right arrow, or the button. Point at a pass for what it is."
 
 
 def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> LessonDrawing:
@@ -48,8 +49,7 @@ def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Le
         f"Blue: computes, low forward, high backward; orange: sends, "
         f"{bytes_in_words(walk.steps.message_bytes)} a device; grey: waits"
     )
-    reading = "Step forward: the right arrow, or the button. Point at a pass for what it is."
-    return LessonDrawing(title, subtitle, reading, pen.svg(width, height, title))
+    return LessonDrawing(title, subtitle, _READING, pen.svg(width, height, title))
 
 
 def finding(walk: PassWalk) -> str:
@@ -61,8 +61,10 @@ def finding(walk: PassWalk) -> str:
     waited = f"{100 * walk.waited:.0f} % of the stages' time so far was waiting"
     if walk.step == len(states):
         return f"All {len(states)} steps, {humanise_seconds(now.seconds)}: {waited}"
-    busy = int((now.running >= 0).sum())
-    return f"Step {walk.step} of {len(states)}: {busy} of {stages} stages work; {waited}"
+    return (
+        f"Step {walk.step} of {len(states)}: {(now.running >= 0).sum()} of {stages} stages work; "
+        f"{waited}"
+    )
 
 
 def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
@@ -103,8 +105,9 @@ def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
             colour = load_colour(1.0 if side in active else 0.0)
             pen.line((x, x), (leaf, y), colour, thick, tooltip=tooltip)
             if side in active:
-                tip, head = y if end else leaf, max(2.5, thick + 1)
-                pen.head(x, tip, up=end == 0, colour=colour, size=head)
+                pen.head(
+                    x, y if end else leaf, up=end == 0, colour=colour, size=max(2.5, thick + 1)
+                )
 
 
 def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
@@ -143,6 +146,5 @@ def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
     pen.line((x, x), (top - 6, bottom + 6), "currentColor", 2)
     pen.text(width, bottom + 24, humanise_seconds(total), anchor="end", quiet=True)
     if x < width - 130:
-        clock = humanise_seconds(now) if walk.step else "0"
-        pen.text(max(x, _GUTTER), bottom + 24, clock, bold=True)
+        pen.text(max(x, _GUTTER), bottom + 24, humanise_seconds(now) if now else "0", bold=True)
     return bottom + 32

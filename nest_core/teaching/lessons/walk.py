@@ -5,15 +5,14 @@ of the phases that plans are priced by (`nest_core.network.steps`). Every stage 
 node of eight devices; a micro-batch takes it two units forward and four backward. Activations go on
 to the next node and their gradients come back, and nothing of that hides behind compute, so that
 the class sees it. The schedule is priced like any plan and played back
-(`nest_core.costs.timeline`, `nest_core.costs.pass_steps`).
+(`nest_core.costs.timeline`, `nest_core.costs.timeline`).
 """
 
 from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import Plan, Point, price
-from nest_core.costs.pass_steps import PassSteps, pass_steps
-from nest_core.costs.timeline import timeline
+from nest_core.costs.timeline import PassSteps, pass_steps, timeline
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import GB, humanise_rate, humanise_seconds, percent
 from nest_core.network.steps import Steps, steps

@@ -8,7 +8,7 @@ memory, so a trace costs the same at any size. The exported graph is then read o
 - modules with ``fused = True`` become one node of their ``op`` and ``function``;
 - PyTorch's operators become those of `nest_core.workload.graph`; views that follow each other
   become one, views that change nothing none;
-- lengths become products of symbols (`nest_core.workload.tracing.sizes`).
+- lengths become products of symbols (`nest_core.workload.tracing.entries`).
 
 Nodes are named after the module that runs them.
 

@@ -21,7 +21,7 @@ from printed_logs import (
 )
 
 from nest_core.calibration.logs import RunFacts, read_run_log
-from nest_core.calibration.logs.mllog import MllogReader
+from nest_core.calibration.logs.readers import MllogReader
 from nest_core.calibration.logs.run_log import read_command
 from nest_core.documents.files import log_blocks
 from nest_core.documents.units import GB, GIB

@@ -265,7 +265,7 @@ def test_primes_tell_every_symbol_apart():
     from itertools import combinations
 
     from benchmarks.traces.sizes import PRIMES
-    from nest_core.workload.tracing.sizes import symbolise
+    from nest_core.workload.tracing.entries import symbolise
 
     sizes = PRIMES.symbols
     for number in (1, 2, 3):

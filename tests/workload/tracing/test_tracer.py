@@ -268,6 +268,6 @@ def test_half_precision_and_buffers():
      (105, [3, "a", "b"]), (45, [45]), (0, [0])],
 )  # fmt: skip
 def test_lengths_become_products_of_symbols(length, expected):
-    from nest_core.workload.tracing.sizes import symbolise
+    from nest_core.workload.tracing.entries import symbolise
 
     assert symbolise(length, {"a": 5, "b": 7, "c": 11}) == expected
