@@ -26,8 +26,8 @@ ABOVE_DOCUMENTS = {
     "hardware": {"workload"},
     "costs.layout": {"network"},
     "costs": {"costs.layout", "hardware", "network", "workload"},
-    "planner": {"costs", "costs.layout", "network"},
-    "planner.baselines": {"costs", "costs.layout", "fabric", "network", "planner", "workload"},
+    "planner": {"costs", "network"},
+    "planner.baselines": {"costs", "fabric", "network", "planner", "workload"},
     "scenario": {
         "costs",
         "fabric",
@@ -54,7 +54,6 @@ ABOVE_DOCUMENTS = {
     "report.explain": {
         "calibration",
         "costs",
-        "costs.layout",
         "fabric",
         "hardware",
         "network",
@@ -79,7 +78,6 @@ ABOVE_DOCUMENTS = {
     },
     "interop.exporters": {
         "costs",
-        "costs.layout",
         "interop.formats",
         "network",
         "scenario",
