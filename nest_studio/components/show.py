@@ -23,7 +23,6 @@ from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import in_labels
 from nest_core.report.explain.summary import Headline
 from nest_core.report.figures import Chart
-from nest_studio.form.fields import OneOf, one_of, settle
 
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
@@ -181,6 +180,8 @@ def show_picture(
         Called with the number that a clicked point carries as its ``customdata``, or first in it,
         before the page runs again. A click beside the points, or on one without, calls nobody.
     """
+    from nest_studio.form.fields import OneOf, one_of, settle  # forms draw with what is here
+
     format_key = f"figure-format-{key}"
     settle(format_key, OneOf(FORMATS))
     kind = st.session_state.get(format_key, FORMATS[0])

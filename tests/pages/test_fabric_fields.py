@@ -40,6 +40,7 @@ NO_FIELDS = {
     "assumed_inside_GBps": "what a reader assumed; the link speed in the node has a field",
     "element": "drawn on the canvas and in its table",
     "link": "drawn on the canvas and in its table",
+    "forwarding": "tables of a subnet's switches, as they were dumped",
 }
 """Keys of a fabric's file that no field is for, and why."""
 

@@ -19,8 +19,9 @@ from nest_core.report.explain.layer_summary import (
     layer_in_words,
     operator_rows,
 )
-from nest_core.workload import Strategy
+from nest_core.workload import Accumulation, Strategy
 from nest_core.workload.model_files import load_model, model_table
+from nest_core.workload.operators import Launching
 from nest_studio.form.model import OWN_MODEL
 
 CHARTS = 2
@@ -53,13 +54,18 @@ def widget(page, key):
 
 def expected(**changes):
     asked = {**STANDARD, **changes}
-    strategy = Strategy(**{**STANDARD["strategy"], **asked["strategy"]})
     device = load_accelerator(asked["accelerator"])
+    stack = default_stack(device.family.name)
+    software = {
+        "accumulation": Accumulation(4.0, fused=stack.accumulation == "product"),
+        "launching": Launching(stack.eager_experts, stack.casts(asked["precision"]), False),
+    }
+    strategy = Strategy(**software | STANDARD["strategy"] | asked["strategy"])
     return anatomy(
         load_model(asked["model"]),
         asked["kind"],
         strategy,
-        under(device, default_stack(device.family.name), asked["precision"]),
+        under(device, stack, asked["precision"]),
         asked["precision"],
         asked["recompute"],
     )

@@ -252,7 +252,9 @@ def test_of_equals_the_shape_that_was_measured_most_goes_first(asked, searched, 
         return often.setdefault(plan, next(widths))
 
     monkeypatch.setattr(studied, "measured_like", counted)
-    found = recommended(scenario, problem, known, searched)
+    near = search(problem, scenario.space, top=4).alternatives
+    won = [replace(searched[0], draw=DRAWS + n, plan=one.plan) for n, one in enumerate(near)]
+    found = recommended(scenario, problem, known, (*searched, *won))
     runs = [one.measured for one in found.equals]
     assert len(runs) > 1
     assert runs == sorted(runs, reverse=True)
