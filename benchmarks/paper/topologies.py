@@ -18,7 +18,7 @@ from operator import mul
 import numpy as np
 
 from nest_core.documents.units import GB, MICROSECOND, join_words
-from nest_core.network.error import REMOTE_HOPS
+from nest_core.network.patterns import REMOTE_HOPS
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, printed, ratio
 from nest_core.paper.topologies import affinity, network_of

@@ -13,7 +13,6 @@ from nest_core.network.busiest import (
 from nest_core.network.collapse import clos_network, collapse, is_counted
 from nest_core.network.collective import KINDS, Concurrent, bus_factor, collective, member_groups
 from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
-from nest_core.network.error import REMOTE_HOPS, block_levels, collapse_error
 from nest_core.network.exchanges import (
     Dispatch,
     counts_leaving,
@@ -24,8 +23,9 @@ from nest_core.network.exchanges import (
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, exchange, level_blocks, ring
 from nest_core.network.levels import Level, Network, Outline
-from nest_core.network.link_graph import DEVICE, Path, shortest_paths
+from nest_core.network.link_graph import DEVICE, Path, parts, shortest_paths
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap, Routes
+from nest_core.network.patterns import REMOTE_HOPS, block_levels, collapse_error
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.steps import CollectiveStep, Steps
 from nest_core.network.torus import TorusLinkMap, TorusShape
@@ -102,6 +102,7 @@ __all__ = [
     "load_of",
     "member_groups",
     "message_time",
+    "parts",
     "price_phases",
     "reduce_scatters",
     "ring",

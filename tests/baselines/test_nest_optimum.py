@@ -24,7 +24,7 @@ from nest_core.costs.problem import with_methods
 from nest_core.costs.ragged import plan_links
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.network.error import levels_only
+from nest_core.network.patterns import levels_only
 from nest_core.planner.levelwise import PAPER_ORDER, levelwise
 from nest_core.planner.levelwise.limits import _first
 from nest_core.planner.program import Choices, cost_tables

@@ -11,7 +11,7 @@ from fabric_specs import EVERY, TORI, TREES, TWISTED, rails
 
 from nest_core.fabric import Clos, Hierarchical
 from nest_core.network import Network, collapse
-from nest_core.network.error import collapse_error
+from nest_core.network.patterns import collapse_error
 
 
 def table(network: Network) -> np.ndarray:

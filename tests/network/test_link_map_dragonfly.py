@@ -12,7 +12,7 @@ from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.network import transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.dragonfly import dragonfly_network, without_detours
-from nest_core.network.error import collapse_error
+from nest_core.network.patterns import collapse_error
 from nest_core.network.traffic import message_time
 
 

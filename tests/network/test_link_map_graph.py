@@ -14,8 +14,8 @@ from nest_core.documents.errors import InputError
 from nest_core.network import Network, collapse, transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.cuts import Cuts
-from nest_core.network.error import REMOTE_HOPS, block_levels, collapse_error, levels_only
 from nest_core.network.link_graph import read_links
+from nest_core.network.patterns import REMOTE_HOPS, block_levels, collapse_error, levels_only
 from nest_core.network.tree import TreeTier
 from nest_core.network.twins import reduced, whole
 
@@ -616,7 +616,7 @@ def test_one_sender_alone_has_its_own_port_of_a_bundle():
 def test_the_collapse_error_sees_one_sender_alone(monkeypatch):
     """Bundles that one may use whole are no error of many senders."""
     network = collapse(clos(64, ratios=(1.0,)))
-    monkeypatch.setattr("nest_core.network.error.TreeTier", _with_whole_bundles)
+    monkeypatch.setattr("nest_core.network.patterns.TreeTier", _with_whole_bundles)
     assert collapse_error(network) > 0.9
 
 

@@ -1,7 +1,7 @@
 """NEST's level-wise cost matrices: what each class of traffic takes at each level of the fabric.
 
 A cell holds the seconds of one iteration that a class takes if its groups reach up to a level, on
-the network that the level-wise program reads (`nest_core.network.error.levels_only`), at the
+the network that the level-wise program reads (`nest_core.network.patterns.levels_only`), at the
 degrees, micro-batch, cuts and ZeRO of the program's own plan. It is the stage that the class takes
 longest in; nothing is taken to hide behind compute, so classes can be compared.
 

@@ -5,7 +5,7 @@ finds cuts, sub-graph strategies, devices and ZeRO with the least ``(m + S - 1) 
 recurrence over level, layer, devices and stages, memory inside.
 
 **Here** it is `nest_core.planner.levelwise` on the fabric's levels
-(`nest_core.network.error.levels_only`). The plans that it promises most of are priced on the
+(`nest_core.network.patterns.levels_only`). The plans that it promises most of are priced on the
 fabric, and the fastest of them is its answer, shown with what it promised.
 
 **Simplified**: unequal widths are tried in the paper's own axis order only.
@@ -24,7 +24,7 @@ from functools import partial
 
 from nest_core.costs import Plan, Problem, Report, device_order, price
 from nest_core.documents import at_most_percent, require
-from nest_core.network.error import levels_only
+from nest_core.network.patterns import levels_only
 from nest_core.planner import NamedPlans, SearchSpace, search
 from nest_core.planner.baselines.baseline import Baseline, Found, Waterfall
 from nest_core.planner.baselines.phaze import best_rank_mapping

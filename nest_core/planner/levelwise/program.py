@@ -1,8 +1,8 @@
 """NEST's level-wise program on own costs: what it promises, and the plan that it means.
 
-On a network that is its levels (`nest_core.network.error.levels_only`) the program fixes the axis
-order, the data-parallel degree and the micro-batch, and then finds widths, cuts, choices (how a
-width is divided, sequence and expert parallelism, recomputation, ZeRO) and gaps with the
+On a network that is its levels (`nest_core.network.patterns.levels_only`) the program fixes the
+axis order, the data-parallel degree and the micro-batch, and then finds widths, cuts, choices (how
+a width is divided, sequence and expert parallelism, recomputation, ZeRO) and gaps with the
 least ``(m + S - 1) max t + max e``: the paper's objective, an upper bound of
 `nest_core.costs.price` on the same network. Memory is inside: a stage holds what fits beside
 ``min(m, e)`` micro-batches in flight.

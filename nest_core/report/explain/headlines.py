@@ -237,7 +237,7 @@ def fabric_headlines(
         What it collapses to.
     bisection_Bps, error : float or None
         As `nest_core.network.bisection.bisection_Bps` and
-        `nest_core.network.error.collapse_error` find them; None where it takes too long.
+        `nest_core.network.patterns.collapse_error` find them; None where it takes too long.
     """
     return (
         Headline(

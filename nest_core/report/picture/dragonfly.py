@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.fabric import Dragonfly
+from nest_core.network import DragonflyLinkMap
 from nest_core.report.picture.aggregate import BoxRow, opacity, row_of, tile_words
 from nest_core.report.picture.frame import Frame, frame_of
 from nest_core.report.picture.marks import (
@@ -53,7 +54,7 @@ def dragonfly_drawn(fabric: Dragonfly, options: DrawOptions) -> Drawn:
     busy = _busy(fabric, options)
     busiest = float(busy.max())
     looks = {}
-    if options.loads is not None:
+    if busiest:
         shares = np.maximum.reduceat(np.maximum.reduceat(busy, row.first, 0), row.first, 1)
         looks = {pair: load_look(float(shares[pair]), busiest) for pair in drawing.pairs}
     marks = [
@@ -226,11 +227,12 @@ class _Groups:
 
 def _busy(fabric: Dragonfly, options: DrawOptions) -> npt.NDArray[np.float64]:
     """Busy share of the fullest global link from one group to another, shape (groups, groups)."""
-    groups, per_pair = fabric.groups, fabric.links_per_pair
-    if options.loads is None or not per_pair:
+    groups, per_pair, loads = fabric.groups, fabric.links_per_pair, options.loads
+    # Under an engine's tables cables are numbered otherwise.
+    if not (loads and per_pair and isinstance(loads.network.link_map, DragonflyLinkMap)):
         return np.zeros((groups, groups))
     # Global links are the last of the link map, by group, group and link.
-    ways = options.loads.busy[-groups * groups * per_pair :]
+    ways = loads.busy[-groups * groups * per_pair :]
     ways = ways.reshape(groups, groups, per_pair).max(axis=2)
     return np.asarray(np.maximum(ways, ways.T))
 

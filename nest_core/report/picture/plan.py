@@ -21,7 +21,7 @@ from nest_core.costs.loads import Loads
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents import capital, join_words, percent
 from nest_core.fabric import Fabric, IntArray
-from nest_core.network import Network
+from nest_core.network import GraphLinkMap, Network, TreeLinkMap, parts
 from nest_core.report.picture.frame import frame_of, framed
 from nest_core.report.picture.marks import (
     Box,
@@ -333,8 +333,14 @@ def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) ->
         return words
     if loads is None:
         return plan.finding, plan.subtitle
-    title = f"The busiest link is busy {percent(busiest)} of an iteration"
     outer = [tier for tier in loads.tiers if tier.level]
+    every = [tier.busiest for tier in outer or loads.tiers]
+    worst = max(every, key=lambda link: link.utilisation, default=None)
+    # Where no link that is drawn has a load of its own, that of the network stands.
+    title = (
+        f"The busiest link is busy {percent(busiest or (worst.utilisation if worst else 0.0))} "
+        "of an iteration"
+    )
     if loads.network.torus is None and 1 < len(outer) < 4:
         names = (
             f"{loads.network.levels[tier.level].name} {percent(tier.busiest.utilisation)}"
@@ -342,8 +348,7 @@ def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) ->
         )
         title += f": {', '.join(names)}"
     sentences = [plan.subtitle.rstrip("."), "Links: the redder, the longer they are busy"]
-    if busiest:
-        worst = max(outer or loads.tiers, key=lambda tier: tier.busiest.utilisation).busiest
+    if worst and worst.utilisation:
         sentences.append(f"Busiest: {worst.in_words}")
     return title.replace(" %", "\u00a0%"), ". ".join(sentences)
 
@@ -408,11 +413,17 @@ def load_look(share: float, busiest: float) -> str:
 def tier_busy(loads: Loads, level: int) -> npt.NDArray[np.float64]:
     """Return the busy share of links by which devices climb to a level, shape (devices,).
 
-    Of both directions and all parallel links the busiest; none where the network is no tree.
+    Of both directions and all parallel links the busiest; of a link graph those that leave what
+    hangs together below that level; none of another network.
     """
-    from nest_core.network.tree import TreeLinkMap  # compiled kernels load with it
-
     link_map = loads.network.link_map
+    if isinstance(link_map, GraphLinkMap):
+        links, below = link_map.links, link_map.arc_level < level
+        part = parts(links.tail[below], links.head[below], len(links.elements))
+        busy, here = np.zeros(part.max() + 1), link_map.tier == level
+        for ends in (links.tail, links.head):
+            np.maximum.at(busy, part[ends[link_map.arc[here]]], loads.busy[here])
+        return busy[part[: links.devices]]
     if not isinstance(link_map, TreeLinkMap) or level >= len(link_map.tiers):
         return np.zeros(loads.network.devices)
     tier = link_map.tiers[level]
