@@ -135,6 +135,13 @@ def build_fabric(file: FabricFile) -> Fabric:
             file.routing,
             "hashing and tables need single links: describe the fabric as a Clos or a graph",
         ),
+        (
+            file.routing != "tables" or file.kind == "graph",
+            "routing",
+            f'must not be tables for kind = "{file.kind}", which holds none',
+            file.routing,
+            "pick an engine of OpenSM, or read ibnetdiscover's output with convert --tables",
+        ),
     ):
         require(*rule)
     fabric = kind.read(file, *(getattr(file, name) for name in (*kind.tables, *kind.optional)))

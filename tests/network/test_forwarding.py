@@ -24,6 +24,7 @@ from nest_core.network import collapse
 from nest_core.network.forwarding import TabledLinkMap, stated_ports, stated_subnet
 from nest_core.network.link_graph import read_links
 from nest_core.network.opensm import engine_ports, routing_notes, single_switches
+from nest_core.scenario import load_scenario
 
 DATA = Path(__file__).parent.parent / "data" / "opensm"
 DUMPS = [("leaf_spine", "minhop", 2), ("leaf_spine", "updn", 2), ("torus", "dor", 1)]
@@ -266,3 +267,9 @@ def test_a_subnet_without_tables_says_what_is_assumed():
         assert f"{routing} {value / min(seconds.values()):.3g}" in words
     by_tables = read(topology, tables, 2)
     assert routing_notes(by_tables, collapse(by_tables)) == ()
+
+
+@pytest.mark.parametrize("fabric", ["h100-spine-leaf-64", "dragonfly-1056"])
+def test_a_fabric_that_holds_no_tables_follows_none(fabric):
+    with pytest.raises(InputError, match=r"routing must not be tables for kind = .*, which holds"):
+        load_scenario("llama2-7b-64-h100", (f'fabric="{fabric}"', 'fabric.routing="tables"'))
