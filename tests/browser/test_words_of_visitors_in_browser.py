@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from urllib.parse import quote
 
 import pytest
@@ -41,7 +42,8 @@ def test_nobody_else_is_asked(watched):
     key = StoredLinks(Database(database_url())).put({"document": LEVELS, "notes": []})
     store = Notebooks(Database(database_url()))
     note = f"{PICTURE}\n\n{STYLED}\n\n[![c][r]](https://{ELSEWHERE})\n\n[r]: //{ELSEWHERE}/r\n"
-    name = f"N {PICTURE} <img src=//{ELSEWHERE}/n>"
+    # A run that failed has left its notebook in the store.
+    name = f"{secrets.token_hex(4)} {PICTURE} <img src=//{ELSEWHERE}/n>"
     store.save(name, new_notebook(pin_cells("note", f"{PICTURE} {STYLED}", note, {})))
 
     window.open(f"?scenario={SMALL}&own={key}&fabric=My+fabric&search.tp=1&tour=off")
