@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from nest_core.costs import Plan, Point, Report, price
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.scenario import Scenario, ScenarioValues
+from nest_core.workload import Strategy, chain, load_model
 
 PROXY = load_toml(preset_path("models", "deepseek-v3.toml")) | {"blocks": 14}
 POINT = Point(
@@ -122,3 +124,23 @@ def test_a_search_finds_no_less_with_them():
         best.append(answer.result.best.iteration_s)
     assert best == sorted(best, reverse=True)
     assert best[-1] < best[0]
+
+
+def test_probabilities_before_the_last_product_keep_no_outputs():
+    """Megatron Core's report (arXiv:2603.07685) counts 26.3 GB of DeepSeek-V3 on a device.
+
+    A first stage of 1F1B has as many micro-batches in flight as there are stages, so that it keeps
+    outputs of about as many blocks as the model has: 58 with experts, and one of multi-token
+    prediction, which is left out here.
+    """
+    model = load_model("deepseek-v3")
+    shape = Strategy(sequence=4096, ep=64)
+    outputs, inputs = (
+        chain(model, replace(shape, scaled_activations=scaled)).runs for scaled in (False, True)
+    )
+    spared = sum(
+        times * (kept.kept_bytes("none") - without.kept_bytes("none"))
+        for (kept, times), (without, _) in zip(outputs, inputs, strict=True)
+    )
+    assert spared == 58 * 4096 * model.top_k * model.hidden * 2
+    assert spared == pytest.approx(26.3e9, rel=0.05)

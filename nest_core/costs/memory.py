@@ -98,9 +98,7 @@ def stage_memory(
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
     gathered_bytes = float(whole_bytes(problem, point, table)[fullest])
     activations, peak = costs.held_by(virtual_stages, c).tolist()
-    order = None
-    if is_replayed:
-        order = fullest_order(point, costs.micro_batches, is_paired=costs.is_paired)
+    order = fullest_order(point, costs.micro_batches) if is_replayed else None
     stash = float(costs.activations(s, virtual_stages, c, order)) - activations
     passes = activations + stash + peak
     step = max(0.0, sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages) - passes)

@@ -77,18 +77,19 @@ MOST_PASSES = 1_000_000
 """Of all stages together that are replayed one by one; a hundred bytes each."""
 
 
-def in_flight(point: Point, micro_batches: int, *, is_paired: bool = False) -> FloatArray:
+def in_flight(point: Point, micro_batches: int) -> FloatArray:
     """Micro-batches whose activations a position holds at its fullest, shape (pp,).
 
     Under the interleaved schedule a position holds virtual stages, and a micro-batch is ``v`` of
     them: before the first backward pass it has run ``2 (pp - s - 1) + (v - 1) pp + 1`` forward
-    passes. ``is_paired``: one more, whose expert traffic that backward pass hides; see `paired`.
+    passes. So it has where passes are `paired`: the one that starts earlier keeps a layer where the
+    backward pass beside it frees one.
     """
     if point.schedule in REPLAYED:
         order, passes = fullest_order(point, micro_batches), np.ones((point.interleave, point.pp))
         return order.most_held(np.arange(point.pp), passes / point.interleave, 0 * passes)
     passes = (micro_batches - deferred(point, micro_batches)) * point.interleave
-    ahead = _ahead(point, micro_batches, is_paired=is_paired)
+    ahead = _ahead(point, micro_batches, is_paired=False)
     return np.asarray(np.minimum(passes, ahead + 1.0) / point.interleave)
 
 
@@ -228,13 +229,13 @@ class PassOrder:
         return np.asarray(added.cumsum(axis=1).max(axis=1))
 
 
-def fullest_order(point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
+def fullest_order(point: Point, micro_batches: int) -> PassOrder:
     """Return passes of a point of virtual stages in which every stage is once at its fullest.
 
     A stage is ahead by two groups of ``pp`` micro-batches at most, and after them holds the same
     virtual stages again with every group.
     """
-    return PassOrder.of(point, min(micro_batches, 3 * point.pp), is_paired=is_paired)
+    return PassOrder.of(point, min(micro_batches, 3 * point.pp))
 
 
 def replayed_seconds(

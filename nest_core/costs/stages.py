@@ -96,8 +96,7 @@ def pairs_passes(problem: Problem, point: Point) -> bool:
     """Whether forward passes run beside backward passes, which hide experts' all-to-alls; see
     `paired`."""
     alone = point.pp == 1 and point.schedule != "gpipe"
-    turns = alone or point.schedule in ("interleaved", "dualpipev")
-    return problem.overlap.experts and turns
+    return problem.overlap.experts and (alone or point.schedule in ("interleaved", "dualpipev"))
 
 
 def layer_seconds(
@@ -441,7 +440,7 @@ def _memory(problem: Problem, point: Point, table: LayerTable) -> dict[str, Any]
         "step": prefix(
             dense * step_share(zero, ranks, state) + experts * step_share(zero, expert_ranks, state)
         ),
-        "in_flight": in_flight(point, m, is_paired=is_paired),
+        "in_flight": in_flight(point, m),
         "deferred": deferred(point, m),
         "is_paired": is_paired,
         "limit": problem.room(point),
@@ -494,8 +493,15 @@ def held(table: LayerTable, point: Point) -> FloatArray:
 
 
 def peak_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
-    """Bytes that live only while a layer runs, shape (R, L)."""
-    return table.working_bytes + whole_bytes(problem, point, table)
+    """Bytes that live only while a layer runs, shape (R, L).
+
+    Where passes are paired, what the forward pass keeps of a layer stands beside what the backward
+    pass has not freed yet of its own; head and loss run between pairs.
+    """
+    peak = table.working_bytes + whole_bytes(problem, point, table)
+    if pairs_passes(problem, point) and not point.is_v_shaped:
+        peak[:, :-1] += table.kept_bytes[:, :-1]
+    return peak
 
 
 @compiled

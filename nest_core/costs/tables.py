@@ -41,7 +41,6 @@ __all__ = [
     "dispatch_of",
     "element_bytes",
     "layer_table",
-    "lower_bound_table",
     "mfu_convention",
     "model_flops",
     "state_bytes",
@@ -150,6 +149,8 @@ def layer_table(
     precision: str,
     recomputations: tuple[str, ...] = RECOMPUTE,
     memory: MemoryRules = PLAIN_MEMORY,
+    *,
+    bound: bool = False,
 ) -> LayerTable:
     """Return per-layer figures of a model under a strategy on an accelerator.
 
@@ -159,6 +160,8 @@ def layer_table(
         What rows stand for.
     memory : MemoryRules
         Of the software: what inputs are kept in, and what the loss holds.
+    bound : bool
+        Seconds that no micro-batch undercuts per sequence, of one with a single sequence.
     """
     return _table(
         (edition(), *STRATEGIES.values()),
@@ -168,34 +171,7 @@ def layer_table(
         precision,
         memory,
         recomputations,
-        bound=False,
-    )
-
-
-def lower_bound_table(
-    model: Model,
-    strategy: Strategy,
-    accelerator: Accelerator,
-    precision: str,
-    recomputations: tuple[str, ...] = RECOMPUTE,
-    memory: MemoryRules = PLAIN_MEMORY,
-) -> LayerTable:
-    """Return the same, but seconds that no micro-batch undercuts per sequence.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        With one sequence in its micro-batch.
-    """
-    return _table(
-        (edition(), *STRATEGIES.values()),
-        model,
-        strategy,
-        accelerator,
-        precision,
-        memory,
-        recomputations,
-        bound=True,
+        bound=bound,
     )
 
 

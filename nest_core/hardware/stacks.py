@@ -88,6 +88,8 @@ class Stack:
         and router, or of the whole iteration.
     eager_experts : bool
         See `nest_core.workload.operators.Launching`.
+    scaled_activations : bool
+        See `nest_core.workload.strategies.Strategy`.
     fp8 : str
         Scaling of its fp8 products; empty: it has none.
     memory : MemoryRules
@@ -129,6 +131,7 @@ class Stack:
     checkpoint: Literal["whole", "per_operator", "jax"]
     launch: Literal["eager", "layer_graphs", "iteration_graphs"]
     eager_experts: bool
+    scaled_activations: bool
     fp8: str
     memory: MemoryRules
     accumulation: Literal["product", "pass", "none"]
@@ -223,6 +226,7 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.checkpoint,
         file.launch,
         file.eager_experts,
+        file.scaled_activations,
         file.fp8,
         MemoryRules(
             file.framework == "fsdp",

@@ -38,10 +38,9 @@ def solve_interleaved(
     best: Found = float("inf"), (), np.zeros(point.pp, dtype=np.int64)
     even = even_patterns(layers, point.pp, point.interleave)
     uneven = uneven_patterns(layers, point.pp, point.interleave) if layouts == "uneven" else ()
-    is_paired, m = choices.costs[0].is_paired, choices.costs[0].micro_batches
     for cuts in (*even, *uneven):
         has_form = cuts in even and point.schedule not in REPLAYED
-        order = None if has_form else fullest_order(point, m, is_paired=is_paired)
+        order = None if has_form else fullest_order(point, choices.costs[0].micro_batches)
         work, most = _of_virtual_stages(point, choices, np.array(cuts), order), min(best[0], cutoff)
         plans = (
             _even(point, work, most) if has_form else _replayed(point, choices, cuts, work, most)

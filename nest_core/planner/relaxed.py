@@ -44,8 +44,8 @@ allowed : (choices,)
     Rows of tables whose recomputation may be used.
 transfer_saved : float
     Seconds saved per second of transfers that has compute to hide behind.
-paired : int
-    Passes by which a stage runs further ahead where passes are paired; see `in_flight`.
+paired : bool
+    Whether forward passes run beside backward passes where a schedule has both; see `paired`.
 limit : float
     Bytes that tensors may hold.
 """
@@ -134,7 +134,13 @@ def _runs(tables: RelaxedTables, cases: RelaxedPoints, p: int, c: int, layer: in
     )
     working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, before])
     working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, before])
-    return float(working)
+    beside = tables.paired and (
+        (cases.pp[p] == 1 and not cases.stashing[p])
+        or (cases.interleave[p] > 1 and cases.delay[p] == 0 and not cases.turns[p])
+    )
+    return float(
+        working + beside * (1 - is_last) * (tables.kept[t, c, layer + 1] - tables.kept[t, c, layer])
+    )
 
 
 @compiled
@@ -172,8 +178,6 @@ def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) ->
         in_flight = m if cases.stashing[p] else min(m, pp - s)
         if cases.delay[p] > 0:
             in_flight = min(m, cases.delay[p] * (pp - 1) + 1)
-        if pp == 1:
-            in_flight = min(m, in_flight + tables.paired)
         copy = tables.tied[t] if j == layers and pp > 1 else 0.0
         arrive = _hop(cases.hops, p, pp, s) if s > 0 else 0.0
         transfer = arrive + retire
@@ -284,7 +288,7 @@ def _fits(
         if turns:  # both schedules, before the first backward pass
             forward = float(min(m, s + 1 if k else 2 * stages - 1 - s))
         elif is_even:
-            forward = min(m * v, ahead + tables.paired) / v
+            forward = min(m * v, ahead) / v
         activations += forward * (tables.kept[t, c, j] - tables.kept[t, c, i])
         # The largest of all layers would be dearer to find; two of them can only say too little,
         # and a stage that is let through here is priced in full later.

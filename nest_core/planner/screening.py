@@ -153,7 +153,7 @@ class Screen:
             working=np.ascontiguousarray(np.stack([entry.working for entry in entries])),
             allowed=self._allowed,
             transfer_saved=self._problem.overlap.transfer,
-            paired=int(self._problem.overlap.experts),
+            paired=self._problem.overlap.experts,
             limit=self._problem.tensor_bytes if limit is None else limit,
         )
 

@@ -125,11 +125,12 @@ class Solver:
         if self.problem.overlap.experts:
             alike = point
         costs_alike = self._alike(alike)
-        in_flight_count = in_flight(
-            point, costs_alike.micro_batches, is_paired=costs_alike.is_paired
+        return replace(
+            costs_alike,
+            point=point,
+            in_flight=in_flight(point, costs_alike.micro_batches),
+            limit=self.problem.room(point),
         )
-        limit = self.problem.room(point)
-        return replace(costs_alike, point=point, in_flight=in_flight_count, limit=limit)
 
     def _costs_alike(self, point: Point) -> StageCosts:
         shared = self.links(point)

@@ -21,7 +21,6 @@ from nest_core.costs import (
     element_bytes,
     keeps_transposed,
     layer_table,
-    lower_bound_table,
     model_flops,
     software_of,
     spread_of,
@@ -108,6 +107,7 @@ class Job:
             imbalance=self.imbalance,
             capacity=self.capacity,
             dispatch=self.dispatch,
+            scaled_activations=self.stack.scaled_activations,
             accumulation=self.accumulation,
             launching=Launching(
                 self.stack.eager_experts,
@@ -150,8 +150,10 @@ class Job:
     @property
     def hidden(self) -> Overlap:
         """What hides behind compute; a model without experts has nothing for `expert_overlap`."""
-        experts = self.expert_overlap and self.model.experts > 1
-        return replace(overlap_of(self.overlap, self.accelerator), experts=experts)
+        return replace(
+            overlap_of(self.overlap, self.accelerator),
+            experts=self.expert_overlap and self.model.experts > 1,
+        )
 
     def hiding(self, traffic: Mapping[str, bool]) -> Self:
         """Return the job with software that hides classes of traffic, or does not.
@@ -179,16 +181,16 @@ class Job:
         """Return what one sequence takes and holds at least, at any micro-batch; see `Problem`."""
         strategy = self.strategy(tp, sp, 1, cp, ep, etp)
         if ep == 1:  # it also stands for ranks that hold, and launch, fewer experts
-            few = replace(strategy.launching, is_eager=False)
-            strategy = replace(strategy, launching=few)
+            strategy = replace(strategy, launching=replace(strategy.launching, is_eager=False))
         check_experts(self.model, strategy)
-        return lower_bound_table(
+        return layer_table(
             self.model,
             strategy,
             self.accelerator,
             self.precision,
             self.recomputations,
             self.stack.memory,
+            bound=True,
         )
 
     def problem_on(self, fabric: Fabric | Network) -> Problem:

@@ -23,6 +23,7 @@ from nest_core.documents import kept_per_edition, preset_names, preset_path, rea
 __all__ = [
     "KINDS",
     "SORTED",
+    "SUMMED",
     "SYMBOLS",
     "Dim",
     "Graph",
@@ -101,6 +102,9 @@ SORTED = "sorted"
 """The function of an expert's projection whose tokens are copied: of the first, from the order of
 the ranks that they came from into the experts'; of the last, back."""
 
+SUMMED = "summed"
+"""The function of a combination whose probabilities scaled what the experts' last products read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -115,7 +119,7 @@ class Node:
         elementwise, dropout, softmax, reshape, dispatch, combine, loss or collective.
     function : str
         Which norm or element-wise function; ``dropout`` on attention that drops probabilities;
-        `SORTED`.
+        `SORTED` or `SUMMED`.
     inputs : tuple of str
         Names of the nodes read.
     shape : tuple of Dim

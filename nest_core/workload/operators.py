@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.documents import grouped
-from nest_core.workload.graph import SORTED, Graph, Node, Sizes, count, extent, weight_count
+from nest_core.workload.graph import SORTED, SUMMED, Graph, Node, Sizes, count, extent, weight_count
 
 __all__ = [
     "PLAIN_LAUNCHES",
@@ -524,7 +524,7 @@ def _kept(
         tensors.append(
             (f"{node.name}:probabilities", 4.0 * count(inputs[0].shape, sizes, node.split))
         )
-    elif node.op == "combine":
+    elif node.op == "combine" and node.function != SUMMED:  # for the probabilities' gradients
         save(inputs[0])
     elif node.op in ("elementwise", "dropout"):
         functions = _functions(node)

@@ -354,7 +354,11 @@ def test_uneven_stages_of_1f1b_never_take_longer_than_priced():
 
 @pytest.mark.parametrize(("pp", "v", "m"), [(1, 1, 1), (1, 1, 6), (2, 2, 4), (4, 2, 4), (4, 3, 16)])
 def test_passes_that_run_beside_one_another(pp, v, m):
-    """One more pass forward before the turns begin; each turn is a pair of the rest."""
+    """One more pass forward before the turns begin; each turn is a pair of the rest.
+
+    In a turn every layer forward is followed by one backward, so beside what a stage held before it
+    never holds more than a layer.
+    """
     schedule, orders = ("interleaved" if v > 1 else "1f1b"), ("tp", "cp", "dp", "pp")
     point = Point(1, False, 1, pp, 1, 0, orders, schedule=schedule, interleave=v)
     for s in range(pp):
@@ -363,8 +367,11 @@ def test_passes_that_run_beside_one_another(pp, v, m):
         ahead = next(at for at, one in enumerate(order) if one[0] == "B")  # its own pass included
         pairs = len(passes[0][ahead:])
         assert paired(point, m)[s] == pytest.approx(pairs / (m * v))
-        most = min(ahead + 1, m * v)  # what is ahead, and the pass that runs
-        assert in_flight(point, m, is_paired=True)[s] == pytest.approx(most / v)
+        layers = 5  # of a virtual stage
+        steps = [1] * layers * min(ahead, m * v)  # what each step adds to the layers held
+        steps += [1, -1] * layers * pairs + [-1] * layers * (m * v - pairs)
+        most = max(accumulate(steps))
+        assert in_flight(point, m)[s] * v * layers + (pairs > 0) == pytest.approx(most)
 
 
 OURS = {"InterleavedZeroBubble": "interleaved_zb", "ZBVZeroBubble": "zbv", "DualPipeV": "dualpipev"}

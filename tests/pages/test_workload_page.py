@@ -59,6 +59,7 @@ def expected(**changes):
     software = {
         "accumulation": Accumulation(4.0, fused=stack.accumulation == "product"),
         "launching": Launching(stack.eager_experts, stack.casts(asked["precision"]), False),
+        "scaled_activations": stack.scaled_activations,
     }
     strategy = Strategy(**software | STANDARD["strategy"] | asked["strategy"])
     return anatomy(

@@ -279,7 +279,10 @@ class Pricer:
             away = {layer: self._away(layer) for layer, _ in ways}
             kept = math.fsum(rows["kept_bytes"][row][layer] - away[layer] for layer, row in ways)
             return kept, max(
-                rows["working_bytes"][row][layer] + beside[layer] + 2 * away[layer]
+                rows["working_bytes"][row][layer]
+                + beside[layer]
+                + 2 * away[layer]
+                + self._forward(layer, row, away[layer])
                 for layer, row in ways
             )
         kept = high = 0.0
@@ -287,7 +290,8 @@ class Pricer:
             blocks = [layer for layer in range(first, end) if self._again(layer)]
             for layer in set(range(first, end)) - set(blocks):
                 kept += rows["kept_bytes"][0][layer]
-                high = max(high, rows["working_bytes"][0][layer] + beside[layer])
+                here = rows["working_bytes"][0][layer] + beside[layer]
+                high = max(high, here + self._forward(layer, 0, 0.0))
             for start in range(0, len(blocks), int(count)):
                 chunk = blocks[start : start + int(count)]
                 entry = rows["kept_bytes"][-1][chunk[0]]
@@ -295,8 +299,18 @@ class Pricer:
                 for last, layer in enumerate(chunk):
                     made = math.fsum(rows["kept_bytes"][0][each] for each in chunk[: last + 1])
                     here = rows["working_bytes"][0][layer] + beside[layer]
+                    here += self._forward(layer, 0, 0.0)
                     high = max(high, made - entry + here)
         return kept, high
+
+    def _forward(self, layer: int, row: int, away: float) -> float:
+        """Bytes that a forward pass keeps of a layer while the backward pass beside it runs one.
+
+        The head and the loss, the last layer, have no other pass beside them.
+        """
+        kept = self.strategy.rows["kept_bytes"]
+        turns = self._beside and self.choice.schedule not in V_SHAPED
+        return kept[row][layer] - away if turns and layer < len(kept[row]) - 1 else 0.0
 
     @property
     def _beside(self) -> bool:
@@ -501,8 +515,6 @@ class Pricer:
     def _in_flight(self, position: int) -> float:
         """Micro-batches of this stage whose activations are held."""
         pp, v, m = self.choice.pp, self.choice.interleave, self.micro_batches
-        if self._beside:
-            return min(m * v, self._first_alone(position) + 1) / v
         if self.choice.schedule == "gpipe":
             return m
         if self.choice.schedule == "1f1b":
@@ -552,7 +564,6 @@ class Pricer:
                 self.micro_batches,
                 each,
                 plain,
-                beside=self._beside,
             )
         passes = held + high
         passes += self._late(position) * again

@@ -194,13 +194,11 @@ def most_held(
     m: int,
     kept: Sequence[float],
     again: Sequence[float],
-    *,
-    beside: bool,
 ) -> float:
     """The most that forward passes keep for backward ones at any time on a stage, and those
     ``again`` for gradients of weights that wait."""
     held = most = 0.0
-    for group in turns(schedule, pp, s, m, len(kept), beside=beside):
+    for group in turns(schedule, pp, s, m, len(kept), beside=False):
         ways = [way for way, _, _ in group]
         for way, _, at in group:
             late = again[at] if schedule in SPLIT and ways.count("W") != ways.count("B") else 0.0

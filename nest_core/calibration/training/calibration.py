@@ -359,6 +359,7 @@ def stack_document(calibration: Calibration, name: str) -> dict[str, Any]:
         "checkpoint": base.checkpoint,
         "launch": base.launch,
         "eager_experts": base.eager_experts,
+        "scaled_activations": base.scaled_activations,
         "fp8": base.fp8,
         "deepspeed_zero": base.memory.deepspeed_zero,
         "eager_loss": base.memory.eager_loss,

@@ -199,6 +199,7 @@ class StackFile(SchemaTable):
     checkpoint: Literal["whole", "per_operator", "jax"] = "whole"
     launch: Literal["eager", "layer_graphs", "iteration_graphs"] = "eager"
     eager_experts: bool = False
+    scaled_activations: bool = False
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
     deepspeed_zero: bool = False
     eager_loss: bool = False

@@ -61,6 +61,7 @@ def undivided(strategy: Strategy) -> Strategy:
         fused=strategy.fused,
         joined=strategy.joined,
         capacity=strategy.capacity,
+        scaled_activations=strategy.scaled_activations,
         accumulation=strategy.accumulation,
         launching=strategy.launching,
     )

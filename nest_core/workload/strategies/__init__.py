@@ -22,6 +22,7 @@ from nest_core.workload.strategies.expert import expert_parallel, expert_tensor_
 from nest_core.workload.strategies.kernels import (
     fused_elementwise,
     joined_projections,
+    scaled_activations,
     unfused_attention,
 )
 from nest_core.workload.strategies.strategy import Strategy
@@ -48,6 +49,7 @@ STRATEGIES: dict[str, Rewrite] = {
     "attention": unfused_attention,
     "fusion": fused_elementwise,
     "projections": joined_projections,
+    "scaling": scaled_activations,
     "tp": tensor_parallel,
     "sp": sequence_parallel,
     "cp": context_parallel,

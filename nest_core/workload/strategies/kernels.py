@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import replace
 
-from nest_core.workload.graph import Dim, Graph, Node, Sizes
+from nest_core.workload.graph import SUMMED, Dim, Graph, Node, Sizes
 from nest_core.workload.strategies.edges import connected
 from nest_core.workload.strategies.strategy import Strategy
 from nest_core.workload.strategies.tensor import divided_symbols
 
-__all__ = ["fused_elementwise", "joined_projections", "unfused_attention"]
+__all__ = ["fused_elementwise", "joined_projections", "scaled_activations", "unfused_attention"]
 
 _POINTWISE = ("elementwise", "dropout")
 _APART = "sigmoid_gate"  # of what it reads only its own inputs are saved, not the sum's behind it
@@ -101,6 +101,15 @@ def joined_projections(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
             )
             node = replace(node, together="" if head == node.name else head)
         nodes.append(node)
+    return Graph(graph.kind, tuple(nodes))
+
+
+def scaled_activations(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Probabilities of routing in the kernel of the experts' activation (Megatron Core 0.13)."""
+    function = SUMMED if strategy.scaled_activations else ""
+    nodes = (
+        replace(node, function=function) if node.op == "combine" else node for node in graph.nodes
+    )
     return Graph(graph.kind, tuple(nodes))
 
 

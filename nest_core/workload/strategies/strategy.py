@@ -57,6 +57,9 @@ class Strategy:
         Slots of an expert over the mean, filled or not; 0: dropless.
     dispatch : {"all_to_all", "once_per_node", "hybrid"}
         What carries tokens to experts; only of an all-to-all they arrive sorted by rank.
+    scaled_activations : bool
+        Whether the probabilities of routing scale what an expert's last product reads, and not
+        what it makes, which then need not be kept: the experts that a token went to are added up.
     accumulation : Accumulation
         Where gradients of weights are added up.
     launching : Launching
@@ -79,6 +82,7 @@ class Strategy:
     imbalance: float = 1.0
     capacity: float = 0.0
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
+    scaled_activations: bool = False
     accumulation: Accumulation = WRITTEN_ONCE
     launching: Launching = PLAIN_LAUNCHES
 

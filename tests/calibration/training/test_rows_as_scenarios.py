@@ -61,6 +61,7 @@ def scenario_document(run):
             "checkpoint": stack.checkpoint,
             "launch": run.fact("launch") or stack.launch,
             "eager_experts": stack.eager_experts,
+            "scaled_activations": stack.scaled_activations,
             "fp8": "blockwise" if "mx" in run.precision_name.lower() else stack.fp8,
             "accumulation": stack.accumulation,
             "copies": list(stack.copies),
