@@ -3,7 +3,8 @@
 Children are contracted to one vertex each. Elements with at most two neighbours vanish first
 (a NIC between a node and a leaf is a link with the lesser of its two bandwidths), and children
 with the same neighbours over the same bandwidths, linked to one another or not, are one class: a
-cut is found per class.
+cut is found per class. No cut is less than all links of a child where each of its neighbours passes
+as much straight on to other children: these ways share nothing, and no flow has to be searched for.
 
 Cuts are exact: the flow algorithm sees capacities as integers to 2^-30 of the largest uplink,
 and the bandwidth is then added up over the links that its cut crosses.
@@ -93,16 +94,33 @@ class Cuts:
 
     def uplinks_Bps(self) -> FloatArray:
         """Minimum cut between every child and the rest of its group; infinite for an only one."""
-        result = np.full(len(self.parent), np.inf)
+        children = len(self.parent)
+        result, narrow = np.full(children, np.inf), self._narrow()
+        start = np.searchsorted(self.tail, np.arange(children + 1))
         for members in _by_value(self.parent):
             if len(members) < 2:
                 continue
-            classes = _by_value(self.alike[members])
-            network = _Flows(self, members)
-            for index in classes:
-                cut, _ = network.cut(int(members[index[0]]))
-                result[members[index]] = cut
+            network = _Flows(self, members) if narrow[members].any() else None
+            for index in _by_value(self.alike[members]):
+                child = int(members[index[0]])
+                if network is not None and narrow[child]:
+                    result[members[index]] = network.cut(child)[0]
+                else:
+                    every = self.capacity_Bps[start[child] : start[child + 1]]
+                    result[members[index]] = every.sum()
         return result
+
+    def _narrow(self) -> BoolArray:
+        """Children with a neighbour that passes less straight on to the others of the group."""
+        children = len(self.parent)
+        out = np.flatnonzero(self.tail < children)
+        child, near, capacity = self.tail[out], self.head[out], self.capacity_Bps[out]
+        _, way = np.unique(near * children + self.parent[child], return_inverse=True)
+        less = np.bincount(way, capacity)[way] - capacity < capacity
+        less &= np.append(self.parent, -1)[np.minimum(near, children)] != self.parent[child]
+        narrow = np.zeros(children, np.bool_)
+        narrow[child[less]] = True
+        return narrow
 
     def tree(self, members: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Edges of a tree whose least edge between two children is their minimum cut.
@@ -242,16 +260,28 @@ def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArra
 
     Children may also be linked to one another, each by the widest of its links.
     """
-    keys, linked = [], []
-    for c, span in enumerate(pairwise(np.searchsorted(tail, np.arange(len(parent) + 1)))):
-        near, wide = head[slice(*span)], capacity[slice(*span)]
-        keys.append((int(parent[c]), near.tobytes(), wide.tobytes()))
-        slot = int(np.searchsorted(near, c))  # as if linked to itself
-        near, wide = np.insert(near, slot, c), np.insert(wide, slot, wide.max(initial=0.0))
-        linked.append((int(parent[c]), near.tobytes(), wide.tobytes()))
+    children = np.arange(len(parent))
+    start, own = np.searchsorted(tail, np.append(children, len(parent))), tail < len(parent)
+    widest = np.zeros(len(parent))
+    np.maximum.at(widest, tail[own], capacity[own])
+    # As if linked to itself.
+    far, width = np.append(head[own], children), np.append(capacity[own], widest)
+    order = np.lexsort((far, np.append(tail[own], children)))
+    keys = _rows(parent, start, head, capacity)
+    linked = _rows(parent, start + np.arange(len(start)), far[order], width[order])
     times = Counter(linked)
     number: dict[object, int] = defaultdict(lambda: len(number))
     return np.array(
         [number[to if times[to] > 1 else of] for of, to in zip(keys, linked, strict=True)],
         np.int64,
     )
+
+
+def _rows(
+    parent: IntArray, start: IntArray, near: IntArray, wide: FloatArray
+) -> list[tuple[int, bytes, bytes]]:
+    """Return what tells every child's group and links from another's."""
+    return [
+        (group, near[a:b].tobytes(), wide[a:b].tobytes())
+        for group, (a, b) in zip(parent.tolist(), pairwise(start.tolist()), strict=True)
+    ]
