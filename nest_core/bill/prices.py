@@ -9,7 +9,6 @@ of lists by their names. Rates are Gb/s of one port, one direction; lengths metr
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -364,7 +363,7 @@ def prices_of(
         As `load_prices` takes it.
     """
     if isinstance(amounts, Mapping):
-        tables = copy.deepcopy(dict(amounts))
+        tables = dict(amounts)
         base = tables.pop("base", DEFAULT)
         require(
             isinstance(base, str), BASE, "must be the name of a whole list", base, "name a preset"
@@ -413,7 +412,7 @@ def _merged(base: Any, change: Any) -> Any:
     if isinstance(base, dict) and isinstance(change, dict):
         # A figure's ends belong to its typical value: a new one starts without them.
         if "typical" in change:
-            return copy.deepcopy(change)
+            return change
         return base | {
             key: _merged(base[key], value) if key in base else value
             for key, value in change.items()

@@ -6,6 +6,7 @@ is such that `tomllib` reads it back equal: tables at the top become ``[name]``,
 lines, which sizes and shapes do not deserve.
 """
 
+import copy
 import json
 import re
 import tomllib
@@ -66,7 +67,10 @@ def settings(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def assign(document: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key; numbers index lists; missing tables are made."""
+    """Set a dotted key; numbers index lists; missing tables are made.
+
+    Tables and lists on the way are copied first: what else holds them stays as it is.
+    """
     place: Any = document
     *tables, last = key.split(".")
     require(
@@ -77,7 +81,9 @@ def assign(document: dict[str, Any], key: str, value: Any) -> None:
         "shorten the key",
     )
     for part in tables:
-        place = _entry(place, part, key)
+        inner = copy.copy(_entry(place, part, key))
+        place[int(part) if isinstance(place, list) else part] = inner
+        place = inner
     _entry(place, last, key)
     place[int(last) if isinstance(place, list) else last] = value
 

@@ -9,6 +9,7 @@ from nest_core.documents import (
     from_gbps_bytes,
     from_microseconds,
     gigabytes,
+    grouped,
     microseconds,
     require,
     summed,
@@ -236,18 +237,27 @@ class GraphFabric(Fabric):
         graph: LinkGraph = nx.Graph(name=self.name)
         names: dict[str, Any] = {element.id: element.id for element in self.elements}
         names |= {name: number for number, name in enumerate(self.device_ids)}
-        for element in self.elements:
-            stated = {"radix": element.radix} if element.radix else {}
-            stated |= {"count": element.count} if element.count > 1 else {}
-            graph.add_node(names[element.id], role=element.role, **stated)
-        for link in self.links:
-            graph.add_edge(
+        graph.add_nodes_from(
+            (
+                names[element.id],
+                {"role": element.role}
+                | ({"radix": element.radix} if element.radix else {})
+                | ({"count": element.count} if element.count > 1 else {}),
+            )
+            for element in self.elements
+        )
+        graph.add_edges_from(
+            (
                 names[link.a],
                 names[link.b],
-                bandwidth_Bps=link.bandwidth_Bps,
-                count=link.count,
-                latency_s=link.latency_s,
+                {
+                    "bandwidth_Bps": link.bandwidth_Bps,
+                    "count": link.count,
+                    "latency_s": link.latency_s,
+                },
             )
+            for link in self.links
+        )
         return graph
 
     def _check_elements(self) -> None:
@@ -301,33 +311,38 @@ class GraphFabric(Fabric):
             "join parallel links with count",
         )
         ids = {element.id for element in self.elements}
-        joined: set[frozenset[str]] = set()
-        for index, link in enumerate(self.links):
-            field = f"link[{index}]"
-            for end in ("a", "b"):
-                if getattr(link, end) not in ids:
-                    raise InputError(
-                        f"{field}.{end}",
-                        "must be the id of an element",
-                        getattr(link, end),
-                        "list the element or correct the id",
-                    )
-            if link.a == link.b:
-                raise InputError(
-                    f"{field}.b", "must be another element than a", link.b, "remove the link"
-                )
-            pair = frozenset((link.a, link.b))
-            if pair in joined:
-                raise InputError(
-                    field,
-                    "must be the only one between its ends",
-                    f"{link.a} - {link.b}",
-                    "state parallel links once, with count",
-                )
-            joined.add(pair)
-            positive(f"{field}.bandwidth_GBps", link.bandwidth_Bps)
-            whole(f"{field}.count", link.count)
-            positive(f"{field}.latency_us", link.latency_s, zero=True)
+        ends = (
+            (f"link[{index}].{end}", name)
+            for index, link in enumerate(self.links)
+            for end, name in (("a", link.a), ("b", link.b))
+            if name not in ids
+        )
+        for field, name in ends:
+            raise InputError(
+                field, "must be the id of an element", name, "list the element or correct the id"
+            )
+        places = grouped(
+            (frozenset((link.a, link.b)), index) for index, link in enumerate(self.links)
+        )
+        for index in (again[0] for _, *again in places.values() if again):
+            raise InputError(
+                f"link[{index}]",
+                "must be the only one between its ends",
+                f"{self.links[index].a} - {self.links[index].b}",
+                "state parallel links once, with count",
+            )
+        for (name,), (index,) in ((ends, at) for ends, at in places.items() if len(ends) < 2):
+            raise InputError(
+                f"link[{index}].b", "must be another element than a", name, "remove the link"
+            )
+        figures = (
+            ((link.bandwidth_Bps, link.count, link.latency_s), index)
+            for index, link in enumerate(self.links)
+        )
+        for (bandwidth_Bps, count, latency_s), (index, *_) in grouped(figures).items():
+            positive(f"link[{index}].bandwidth_GBps", bandwidth_Bps)
+            whole(f"link[{index}].count", count)
+            positive(f"link[{index}].latency_us", latency_s, zero=True)
 
     def _check_ports(self) -> None:
         ports = summed((end, link.count) for link in self.links for end in (link.a, link.b))
@@ -362,8 +377,10 @@ class GraphFabric(Fabric):
             check_cables(self.forwarding, cables, nics)
 
     def _check_connected(self) -> None:
-        reached, names = hops(self.explicit(), [0]), self.device_ids
-        for lost in (name for number, name in enumerate(names) if number not in reached):
+        pairs = (pair for link in self.links for pair in ((link.a, link.b), (link.b, link.a)))
+        names = self.device_ids
+        reached = hops(grouped([(names[0], names[0]), *pairs]), names[:1])
+        for lost in (name for name in names if name not in reached):
             raise InputError(
                 "link",
                 f"must connect all devices, {lost} with {names[0]}",

@@ -3,7 +3,6 @@
 A remedy is a value that was tried: with it alone the document is a fabric.
 """
 
-import copy
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -135,16 +134,15 @@ def with_setting(table: Document, key: str, value: Any) -> Document:
 
     Ratios come and go with the tiers; what has no meaning any more says nothing.
     """
-    parts = {name: part if name in _DRAWN else copy.deepcopy(part) for name, part in table.items()}
-    assign(changed := {"fabric": parts}, key, value)
-    if clos := parts.get("clos"):
-        clos["oversubscription"] = [*clos.get("oversubscription", ()), 1.0, 1.0][
-            : clos["tiers"] - 1
-        ]
+    changed: dict[str, Document] = {"fabric": table}
+    assign(changed, key, value)
+    if clos := changed["fabric"].get("clos"):
+        ratios = [*clos.get("oversubscription", ()), 1.0, 1.0][: clos["tiers"] - 1]
+        assign(changed, "fabric.clos.oversubscription", ratios)
         for name, (neutral, is_meant) in DEPENDENT.items():
-            if not is_meant(parts):
+            if not is_meant(changed["fabric"]):
                 assign(changed, name, neutral)
-    return parts
+    return changed["fabric"]
 
 
 def remedies(table: Document, error: InputError) -> dict[str, Any]:

@@ -80,7 +80,6 @@ class Cuts:
         tail, head, capacity = _reduced(tail, head, capacity, vertices, children)
         parent = np.zeros(children, np.int64)
         parent[child] = group
-        leaving = np.asarray(np.bincount(tail, capacity, vertices)[:children], np.float64)
         return cls(
             parent,
             np.bincount(child),
@@ -89,38 +88,19 @@ class Cuts:
             capacity,
             vertices,
             _alike(tail, head, capacity, parent),
-            leaving,
+            np.asarray(np.bincount(tail, capacity, vertices)[:children], np.float64),
         )
 
     def uplinks_Bps(self) -> FloatArray:
         """Minimum cut between every child and the rest of its group; infinite for an only one."""
-        children = len(self.parent)
-        result, narrow = np.full(children, np.inf), self._narrow()
-        start = np.searchsorted(self.tail, np.arange(children + 1))
+        result = np.full(len(self.parent), np.inf)
         for members in _by_value(self.parent):
             if len(members) < 2:
                 continue
-            network = _Flows(self, members) if narrow[members].any() else None
+            network = _Flows(self, members)
             for index in _by_value(self.alike[members]):
-                child = int(members[index[0]])
-                if network is not None and narrow[child]:
-                    result[members[index]] = network.cut(child)[0]
-                else:
-                    every = self.capacity_Bps[start[child] : start[child + 1]]
-                    result[members[index]] = every.sum()
+                result[members[index]] = network.uplink_Bps(int(members[index[0]]))
         return result
-
-    def _narrow(self) -> BoolArray:
-        """Children with a neighbour that passes less straight on to the others of the group."""
-        children = len(self.parent)
-        out = np.flatnonzero(self.tail < children)
-        child, near, capacity = self.tail[out], self.head[out], self.capacity_Bps[out]
-        _, way = np.unique(near * children + self.parent[child], return_inverse=True)
-        less = np.bincount(way, capacity)[way] - capacity < capacity
-        less &= np.append(self.parent, -1)[np.minimum(near, children)] != self.parent[child]
-        narrow = np.zeros(children, np.bool_)
-        narrow[child[less]] = True
-        return narrow
 
     def tree(self, members: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Edges of a tree whose least edge between two children is their minimum cut.
@@ -132,7 +112,7 @@ class Cuts:
         first = np.array([entry[0] for entry in classes])
         towards = np.zeros(len(first), np.int64)
         cut = np.full(len(first), np.inf)
-        network = _Flows(self, None)
+        network = _Flows(self, members[:0])
         for k in range(1, len(first)):
             cut[k], side = network.cut(int(first[k]), int(first[towards[k]]))
             towards[k + 1 :][side[first[k + 1 :]] & (towards[k + 1 :] == towards[k])] = k
@@ -148,37 +128,42 @@ class Cuts:
 class _Flows:
     """Maximum flows in the contracted graph, towards one vertex or all of ``members``."""
 
-    def __init__(self, cuts: Cuts, members: IntArray | None) -> None:
+    def __init__(self, cuts: Cuts, members: IntArray) -> None:
         size = cuts.vertices
         self.sink = size
-        some = np.zeros(0, np.int64) if members is None else members
         most = float(cuts.leaving_Bps.max())
-        tail = np.concatenate([cuts.tail, some, np.full(len(some), size)])
-        head = np.concatenate([cuts.head, np.full(len(some), size), some])
-        capacity = np.concatenate([cuts.capacity_Bps, np.full(len(some), most), 0.0 * some])
+        sinks = np.full(len(members), size)
+        tail = np.concatenate([cuts.tail, members, sinks])
+        head = np.concatenate([cuts.head, sinks, members])
+        capacity = np.concatenate([cuts.capacity_Bps, 0.0 * sinks + most, 0.0 * members])
         order = np.lexsort((head, tail))
         self.tail, self.head, self.capacity = tail[order], head[order], capacity[order]
+        self.is_goal = np.isin(np.arange(size + 1), members)
+        self.onward = np.bincount(self.tail, self.capacity * self.is_goal[self.head], size + 1)
         units = np.minimum(np.rint(self.capacity / most * UNIT), UNIT).astype(np.int32)
         start = np.searchsorted(self.tail, np.arange(size + 2))
         self.graph = csr_array(
             (units, self.head.astype(np.int32), start.astype(np.int32)), shape=(size + 1, size + 1)
         )
 
+    def uplink_Bps(self, source: int) -> float:
+        """Minimum cut between a member and all others: its links where each leads on as wide."""
+        first, last = np.searchsorted(self.tail, [source, source + 1])
+        near, wide = self.head[first : last - 1], self.capacity[first : last - 1]  # but the sink
+        leads_on = self.is_goal[near] | (self.onward[near] - wide >= wide)
+        return float(wide.sum()) if leads_on.all() else self.cut(source)[0]
+
     def cut(self, source: int, target: int | None = None) -> tuple[float, BoolArray]:
         """Minimum cut in bytes/s and the source's side of it, shape (vertices + 1,)."""
-        graph = self.graph
-        sink_arcs = np.zeros(0, np.int64)
-        if target is None:
-            sink_arcs = np.flatnonzero((self.tail == source) & (self.head == self.sink))
-            graph = graph.copy()
-            graph.data[sink_arcs] = 0
-        goal = self.sink if target is None else target
-        rest = csr_array(graph - maximum_flow(graph, source, goal).flow)
+        to_sink = (self.tail == source) & (self.head == self.sink)
+        graph = self.graph.copy()
+        graph.data[to_sink] = 0
+        flow = maximum_flow(graph, source, self.sink if target is None else target).flow
+        rest = csr_array(graph - flow)
         rest.eliminate_zeros()
         side = np.zeros(self.sink + 1, np.bool_)
         side[breadth_first_order(rest, source, return_predecessors=False)] = True
-        crossing = side[self.tail] & ~side[self.head]
-        crossing[sink_arcs] = False
+        crossing = side[self.tail] & ~side[self.head] & ~to_sink
         return float(self.capacity[crossing].sum()), side
 
 
@@ -260,15 +245,14 @@ def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArra
 
     Children may also be linked to one another, each by the widest of its links.
     """
-    children = np.arange(len(parent))
-    start, own = np.searchsorted(tail, np.append(children, len(parent))), tail < len(parent)
+    children, own = np.arange(len(parent)), tail < len(parent)
     widest = np.zeros(len(parent))
     np.maximum.at(widest, tail[own], capacity[own])
     # As if linked to itself.
-    far, width = np.append(head[own], children), np.append(capacity[own], widest)
-    order = np.lexsort((far, np.append(tail[own], children)))
-    keys = _rows(parent, start, head, capacity)
-    linked = _rows(parent, start + np.arange(len(start)), far[order], width[order])
+    tails, heads = np.append(tail[own], children), np.append(head[own], children)
+    order = np.lexsort((heads, tails))
+    keys = _rows(parent, tail, head, capacity)
+    linked = _rows(parent, tails[order], heads[order], np.append(capacity[own], widest)[order])
     times = Counter(linked)
     number: dict[object, int] = defaultdict(lambda: len(number))
     return np.array(
@@ -278,10 +262,11 @@ def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArra
 
 
 def _rows(
-    parent: IntArray, start: IntArray, near: IntArray, wide: FloatArray
+    parent: IntArray, tail: IntArray, near: IntArray, wide: FloatArray
 ) -> list[tuple[int, bytes, bytes]]:
     """Return what tells every child's group and links from another's."""
+    start = np.searchsorted(tail, np.arange(len(parent) + 1)).tolist()
     return [
         (group, near[a:b].tobytes(), wide[a:b].tobytes())
-        for group, (a, b) in zip(parent.tolist(), pairwise(start.tolist()), strict=True)
+        for group, (a, b) in zip(parent.tolist(), pairwise(start), strict=True)
     ]

@@ -4,7 +4,6 @@ A scenario names a fabric, an accelerator and a model, or holds a fabric inline;
 ``--set`` replace single keys before anything is checked, so every way in meets the same rules.
 """
 
-import copy
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -162,6 +161,8 @@ def expanded(
     -------
     merged : dict
         Fabric and accelerator as tables, without ``override``; not yet checked as a scenario.
+        Its tables are those of ``document``: `nest_core.documents.overrides.assign` copies what it
+        changes.
     changes : dict
         The scenario's own overrides and those given, which go before, in the order in which
         `nest_core.documents.overrides.assign` takes them.
@@ -171,13 +172,12 @@ def expanded(
     InputError
         If a fabric or accelerator is not known, or ``override`` is no table.
     """
-    check_plain("the scenario", dict(document))
-    check_plain("the overrides", dict(overrides or {}))
-    merged = copy.deepcopy(dict(document))
+    merged, given = dict(document), dict(overrides or {})
+    check_plain("the scenario", merged)
+    check_plain("the overrides", given)
     file_overrides = merged.pop("override", {})
     if not isinstance(file_overrides, dict):
         raise InputError("override", "must be a table", file_overrides, "write [override]")
-    given = copy.deepcopy(dict(overrides or {}))
     changes = {key: value for key, value in file_overrides.items() if key not in given} | given
     for key in ("fabric", "accelerator"):
         if key in changes:
@@ -202,14 +202,25 @@ def _set_inside_rate(fabric: dict[str, Any], rate_GBps: float) -> None:
         for entry in checked(FabricFile, fabric, "fabric.").element or ()
         if entry.role != "nic"
     }
-    inside = [
-        link
-        for link in fabric.get("link", ())
-        if groups.get(link["a"]) and groups[link["a"]] == groups.get(link["b"])
-    ]
-    for table in (*fabric.get("level", ())[:1], *inside, fabric.get("intra_node") or {}):
-        if table.get("bandwidth_GBps") == assumed:
-            table["bandwidth_GBps"] = rate_GBps
+
+    def rated(table: dict[str, Any]) -> dict[str, Any]:
+        change = {"bandwidth_GBps": rate_GBps}
+        return table | change if table.get("bandwidth_GBps") == assumed else table
+
+    tables = {
+        "level": [
+            table if place else rated(table)
+            for place, table in enumerate(fabric.get("level") or ())
+        ],
+        "link": [
+            rated(link)
+            if groups.get(link["a"]) and groups[link["a"]] == groups.get(link["b"])
+            else link
+            for link in fabric.get("link") or ()
+        ],
+        "intra_node": rated(fabric.get("intra_node") or {}),
+    }
+    fabric |= {name: table for name, table in tables.items() if table}
     fabric["assumed_inside_GBps"] = rate_GBps
 
 
@@ -296,7 +307,8 @@ def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Pa
     work = document.get("workload")
     if isinstance(work, dict) and isinstance(work.get("model"), str):
         model = load_model(work["model"], folder)
-        work["model"] = {"trace": work["model"]} if model.graphs else model_table(model)
+        table = {"trace": work["model"]} if model.graphs else model_table(model)
+        assign(document, "workload.model", table)
 
 
 def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
+from nest_core.bill.prices import prices_of
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign
 from nest_core.documents.presets import preset_names
@@ -55,6 +58,39 @@ def test_what_was_given_is_left_alone():
     assign(merged, "fabric.torus.shape.0", 2)
     assert document["fabric"]["torus"]["shape"] == [4, 4]
     assert merged["fabric"]["name"] == "inline"
+
+
+def test_a_rate_inside_nodes_is_not_written_into_what_was_given():
+    """A failure: the next accelerator finds the rate of the last one where none is stated."""
+    element = [{"id": name, "role": "device", "group": "node"} for name in ("a", "b", "c")]
+    rates = {"a": 450.0, "b": 7.0}
+    link = [{"a": a, "b": "c", "bandwidth_GBps": rate} for a, rate in rates.items()]
+    given = {"kind": "graph", "assumed_inside_GBps": 450.0, "element": element, "link": link}
+    document = {"fabric": given, "accelerator": {"scale_up_GBps": 900.0}}
+    before = copy.deepcopy(document)
+    merged, _ = expanded(document)
+    assert [entry["bandwidth_GBps"] for entry in merged["fabric"]["link"]] == [900.0, 7.0]
+    assert merged["fabric"]["assumed_inside_GBps"] == 900.0
+    assert "level" not in merged["fabric"]
+    assert document == before
+
+
+def test_keys_that_are_set_change_no_one_elses_tables():
+    inner = {"list": [{"key": 1}, {"key": 1}]}
+    document = {"table": inner}
+    assign(document, "table.list.1.key", 2)
+    assign(document, "table.other", 3)
+    assert document["table"] == {"list": [{"key": 1}, {"key": 2}], "other": 3}
+    assert inner == {"list": [{"key": 1}, {"key": 1}]}
+
+
+def test_amounts_that_are_changed_stay_as_they_were_given():
+    figure = {"typical": 1.0, "kind": "vendor", "date": "now", "source": "a quote"}
+    amounts = {"switch": [{"name": "QM9700", "price_usd": figure}]}
+    before = copy.deepcopy(amounts)
+    prices = prices_of(amounts, {"switch.0.price_usd.typical": 2.0})
+    assert prices.switch[0].price_usd.typical == 2.0
+    assert amounts == before
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from nest_core.documents.errors import InputError
+from nest_core.documents.text import grouped
 
 __all__ = [
     "LONGEST_NAME",
@@ -45,9 +46,14 @@ def check_plain(where: str, value: object) -> None:
         half of a surrogate pair, which could not be copied, shown or saved.
     """
     items: list[Any] = [value]
-    # All of one depth at once: drawn fabrics have hundreds of thousands.
+    # All of one depth at once, and by type: drawn fabrics have hundreds of thousands.
     for _ in range(MAX_DEPTH + 1):
-        for number in [item for item in items if isinstance(item, int)]:
+        by_type = grouped(zip(map(type, items), items, strict=True))
+        numbers, texts, tables, arrays = (
+            [*chain(*(alike for kind, alike in by_type.items() if issubclass(kind, base)))]
+            for base in (int, str, dict, list)
+        )
+        for number in numbers:
             if not -(2**63) <= number < 2**63:
                 raise InputError(
                     where,
@@ -55,11 +61,8 @@ def check_plain(where: str, value: object) -> None:
                     f"{number.bit_length()} bits long",
                     "shorten the number",
                 )
-        for text in [item for item in items if isinstance(item, str) and not item.isascii()]:
-            _check_letters(where, text)
-        tables = [item for item in items if isinstance(item, dict)]
-        arrays = (item for item in items if isinstance(item, list))
-        items = [*chain(*arrays, *tables, *(table.values() for table in tables))]
+        _check_letters(where, " ".join(texts))
+        items = [*chain(*arrays, dict.fromkeys(chain(*tables)), *map(dict.values, tables))]
     if items:
         raise InputError(
             where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"

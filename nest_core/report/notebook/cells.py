@@ -4,7 +4,6 @@ The inputs stand in the code as Python literals and in the cell's metadata as pl
 the studio knows its own cells. No cell needs another one: each runs in Jupyter as it stands.
 """
 
-import copy
 import pprint
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -191,7 +190,7 @@ def pinned(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _merged(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fabric's document with its overrides written into it."""
-    merged = {"fabric": copy.deepcopy(dict(inputs["document"]))}
+    merged = {"fabric": inputs["document"]}
     for key, value in inputs.get("overrides", {}).items():
         assign(merged, key, value)
     return {"document": merged["fabric"]}
