@@ -245,14 +245,14 @@ def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArra
 
     Children may also be linked to one another, each by the widest of its links.
     """
-    children, own = np.arange(len(parent)), tail < len(parent)
+    children, leaves = np.arange(len(parent)), tail < len(parent)
     widest = np.zeros(len(parent))
-    np.maximum.at(widest, tail[own], capacity[own])
+    np.maximum.at(widest, tail[leaves], capacity[leaves])
     # As if linked to itself.
-    tails, heads = np.append(tail[own], children), np.append(head[own], children)
+    tails, heads = np.append(tail[leaves], children), np.append(head[leaves], children)
     order = np.lexsort((heads, tails))
     keys = _rows(parent, tail, head, capacity)
-    linked = _rows(parent, tails[order], heads[order], np.append(capacity[own], widest)[order])
+    linked = _rows(parent, tails[order], heads[order], np.append(capacity[leaves], widest)[order])
     times = Counter(linked)
     number: dict[object, int] = defaultdict(lambda: len(number))
     return np.array(
