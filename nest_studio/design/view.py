@@ -76,7 +76,7 @@ from nest_studio.session.own_fabric import (
     remember,
 )
 from nest_studio.session.store.documents import LONGEST
-from nest_studio.session.stored import fabrics
+from nest_studio.session.stored import documents
 
 __all__ = [
     "bring_controls",
@@ -261,7 +261,7 @@ def _save() -> None:
     if document is None or not is_drawing(document):
         document = scenario.fabric_table
     with design_page().noting("library"):
-        remember(fabrics().save(name, document, replace=name.strip() == opened_name()))
+        remember(documents("fabrics").save(name, document, replace=name.strip() == opened_name()))
 
 
 def _open() -> None:
@@ -278,7 +278,7 @@ def _rename() -> None:
     if old is None:
         return
     with design_page().noting("library"):
-        name = fabrics().rename(old, new)
+        name = documents("fabrics").rename(old, new)
         if opened_name() == old:
             remember(name)
         st.session_state[_PICK] = name
@@ -288,7 +288,7 @@ def _delete() -> None:
     name = widget_value(_PICK, OneOf(kept_names()))
     if name is not None:
         with design_page().noting("library"):
-            fabrics().delete(name)
+            documents("fabrics").delete(name)
 
 
 IDEAL_LINKS = "ideal links"

@@ -56,7 +56,7 @@ from nest_studio.jobs.study_runs import StudyRun, begin, running, swept
 from nest_studio.jobs.waiting import job_queue
 from nest_studio.notebook.pins import pin_button
 from nest_studio.session.open_plan import open_plan, over_preset
-from nest_studio.session.stored import answers, kept_studies
+from nest_studio.session.stored import answers, documents
 
 __all__ = [
     "MINE",
@@ -241,7 +241,7 @@ def studies_part(scenario: Scenario, turned: Sequence[Parameter], problem: Any, 
         with top:
             wide, narrow = st.columns([12, 1], vertical_alignment="bottom")
             with wide:
-                _heading(study, kept_studies().changed(str(st.session_state[NAME])))
+                _heading(study, documents("studies").changed(str(st.session_state[NAME])))
             with narrow:
                 pin_button(
                     "study",
@@ -264,7 +264,7 @@ def _pin_output(study: Study, run: StudyRun | None) -> PinOutput | None:
 
 def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
     """Return the study that is open, as its file has it: picked, made of the form, or edited."""
-    names = kept_studies().names()
+    names = documents("studies").names()
     options = (*preset_names("studies"), *names, MINE)
     first, second = st.columns([3, 4], vertical_alignment="bottom", gap="small")
     name = widget(
@@ -289,7 +289,7 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
             }
         )
     else:
-        document = kept_studies().open(name) if name in names else None
+        document = documents("studies").open(name) if name in names else None
         usual = study_text(name) if name not in names else str((document or {}).get("toml", ""))
     if name != MINE:  # the study names the scenarios that it is about
         st.sidebar.html('<i class="nest-mark nest-formless"></i>')
@@ -315,13 +315,13 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
 
 def _save(name: str) -> None:
     with told(st.toast):
-        st.session_state[NAME] = kept_studies().save(
+        st.session_state[NAME] = documents("studies").save(
             name, {"toml": st.session_state[TEXT]}, replace=True
         )
 
 
 def _delete(name: str) -> None:
-    kept_studies().delete(name)
+    documents("studies").delete(name)
     st.session_state.pop(NAME, None)
 
 

@@ -31,8 +31,8 @@ from nest_studio.session.open_plan import open_plan
 from nest_studio.session.own_fabric import KEPT_AS
 from nest_studio.session.stored import (
     address,
+    documents,
     keep,
-    kept_measurements,
     recall,
     session_value,
     write_address,
@@ -169,7 +169,7 @@ def brought_again(names: set[str]) -> None:
 def open_kept(name: str) -> None:
     """Work on a kept set; for callbacks."""
     with told(st.toast):
-        document = kept_measurements().open(name)
+        document = documents("measurements").open(name)
         if document is not None:
             measure_page().put(Measurements.from_json(document))
 
@@ -200,7 +200,7 @@ def keep_as(name: str, fit: FitAnswer, over: bool) -> None:
         "stack": {**fit.stack, "name": measurements.name} if fit.stack else None,
         "toml": fit.toml,
     }
-    kept_measurements().save(measurements.name, document, replace=over)
+    documents("measurements").save(measurements.name, document, replace=over)
     measure_page().put(measurements)
     if st.session_state.get(KEPT_AS) is None and fit.stack:
         st.session_state[KEPT_AS] = measurements.name
@@ -209,7 +209,7 @@ def keep_as(name: str, fit: FitAnswer, over: bool) -> None:
 def rename_kept(name: str, to: str) -> None:
     """Give a kept set another name; for callbacks."""
     with told(st.toast):
-        document = kept_measurements().open(name)
+        document = documents("measurements").open(name)
         if document is None:
             return
         measurements = Measurements(to.strip(), Measurements.from_json(document).entries)
@@ -218,7 +218,7 @@ def rename_kept(name: str, to: str) -> None:
             "name": measurements.name,
             "stack": {**stack, "name": measurements.name} if stack else None,
         }
-        kept_measurements().rename(name, measurements.name, document)
+        documents("measurements").rename(name, measurements.name, document)
         if current().name == name:
             measure_page().put(Measurements(measurements.name, current().entries))
 
@@ -226,7 +226,7 @@ def rename_kept(name: str, to: str) -> None:
 def delete_kept(name: str) -> None:
     """Delete a kept set; what the session works on stays. For callbacks."""
     with told(st.toast):
-        kept_measurements().delete(name)
+        documents("measurements").delete(name)
 
 
 FILES, LAUNCH, MODEL, DEVICE, OURS, OPENED, RUNS = (
@@ -455,7 +455,7 @@ def _shelf(measurements: Measurements) -> None:
     """Open, rename and delete kept sets."""
     with st.popover("Kept", type="tertiary", key="measure-shelf"):
         try:
-            names = kept_measurements().names()
+            names = documents("measurements").names()
         except InputError as error:
             st.error(as_markdown(error))
             return

@@ -29,9 +29,8 @@ from nest_studio.form.fields import OneOf, widget
 from nest_studio.session.history import History
 from nest_studio.session.stored import (
     address,
-    fabrics,
+    documents,
     keep,
-    kept_measurements,
     recall,
     session_value,
     write_address,
@@ -78,7 +77,7 @@ def own_stack(name: object = None) -> dict[str, Any] | None:
     if not isinstance(name, str):
         return None
     try:
-        stack = (kept_measurements().open(name) or {}).get("stack")
+        stack = (documents("measurements").open(name) or {}).get("stack")
         if not isinstance(stack, dict):
             return None
         stack_of_table(checked(StackFile, stack))
@@ -96,7 +95,7 @@ def stack_name(table: Mapping[str, Any]) -> str | None:
 def own_stack_control() -> None:
     """Draw which of the kept ones is meant; below the choice of the stack."""
     try:
-        names = kept_measurements().names()
+        names = documents("measurements").names()
     except InputError as error:
         st.warning(as_markdown(error))
         names = ()
@@ -276,7 +275,7 @@ _OPENED = "library opened"
 def kept_names() -> tuple[str, ...]:
     """Names in the library; none where the store cannot be read, which its controls say."""
     try:
-        return fabrics().names()
+        return documents("fabrics").names()
     except InputError:
         return ()
 
@@ -284,7 +283,7 @@ def kept_names() -> tuple[str, ...]:
 def open_kept(name: str) -> dict[str, Any] | None:
     """The document of a name; None where there is none, and said where it cannot be read."""
     try:
-        return fabrics().open(name)
+        return documents("fabrics").open(name)
     except InputError as error:
         st.toast(as_markdown(error))
         return None

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
-from nest_studio.session import store
 from nest_studio.session.store import (
     Database,
+    DocumentKind,
     Documents,
     Notebooks,
     StoredAnswers,
@@ -25,12 +25,10 @@ __all__ = [
     "ASIDE",
     "address",
     "answers",
-    "fabrics",
+    "documents",
     "is_kept",
     "keep",
     "kept_aside",
-    "kept_measurements",
-    "kept_studies",
     "links",
     "notebooks",
     "recall",
@@ -67,24 +65,14 @@ def notebooks() -> Notebooks:
     return Notebooks(_database(database_url()))
 
 
-def kept_measurements() -> Documents:
-    """Measurements by name, in the same database."""
-    return store.kept_measurements(_database(database_url()))
-
-
-def kept_studies() -> Documents:
-    """Studies by name, in the same database."""
-    return store.kept_studies(_database(database_url()))
+def documents(kind: DocumentKind) -> Documents:
+    """Fabrics, measurements or studies by name, in the same database."""
+    return Documents(_database(database_url()), kind)
 
 
 def answers() -> StoredAnswers:
     """Answers of studies, in the same database."""
     return StoredAnswers(_database(database_url()))
-
-
-def fabrics() -> Documents:
-    """Fabrics by name, in the same database."""
-    return store.kept_fabrics(_database(database_url()))
 
 
 def links() -> StoredLinks:

@@ -8,7 +8,7 @@ import pytest
 
 from nest_studio.compare.state import fabric_choices
 from nest_studio.session.own_fabric import OWN
-from nest_studio.session.stored import fabrics
+from nest_studio.session.stored import documents
 
 
 def text_of(page):
@@ -73,8 +73,8 @@ def test_kept_by_name_opened_renamed_and_deleted(racks, fabric_page):
     page = racks
     page.text_input(key="library.save").set_value("Hall A")
     page = press(page, key="library.saving")
-    assert fabrics().names() == ("Hall A",)
-    kept = fabrics().open("Hall A")
+    assert documents("fabrics").names() == ("Hall A",)
+    kept = documents("fabrics").open("Hall A")
     assert len(kept["element"]) == len(document(page)["element"])
 
     other = fabric_page()
@@ -93,20 +93,20 @@ def test_kept_by_name_opened_renamed_and_deleted(racks, fabric_page):
     assert "must not be that of a preset" in page.error[0].value
     page.text_input(key="library.rename").set_value("Hall B")
     page = press(page, key="library.renaming")
-    assert fabrics().names() == ("Hall B",)
+    assert documents("fabrics").names() == ("Hall B",)
     page = press(page, key="library.delete")
-    assert fabrics().names() == ()
+    assert documents("fabrics").names() == ()
     assert document(page)["element"], "what is on the page stays"
 
 
 def test_one_that_another_saved_is_not_replaced(racks):
-    fabrics().save("Hall A", {"kind": "torus"})
+    documents("fabrics").save("Hall A", {"kind": "torus"})
     racks.text_input(key="library.save").set_value("Hall A")
     page = press(racks, key="library.saving")
     assert "name must not be taken" in page.error[0].value
-    assert fabrics().open("Hall A") == {"kind": "torus"}
+    assert documents("fabrics").open("Hall A") == {"kind": "torus"}
 
 
 def test_compare_offers_them(store):
-    fabrics().save("Hall A", {"kind": "torus"})
+    documents("fabrics").save("Hall A", {"kind": "torus"})
     assert "Hall A" in fabric_choices()

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.api.measurements import Measurements, read_entries
 from nest_core.calibration.logs import RunFacts
 from nest_studio.session.own_fabric import KEPT_AS, OWN_STACK
-from nest_studio.session.store import Database, StoredLinks, database_url, kept_measurements
+from nest_studio.session.store import Database, Documents, StoredLinks, database_url
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "calibration" / "logs"))
 from printed_logs import megatron, text
@@ -120,7 +120,7 @@ def test_what_is_kept_is_used_on_plan_renamed_and_deleted(measure_page, plan_pag
     page = measure_page(measured=kept_key)
     widget(page, "button", "measure-keep-do").click().run()
     assert not page.exception
-    store = kept_measurements(Database(database_url()))
+    store = Documents(Database(database_url()), "measurements")
     assert store.open("mine")["stack"]["name"] == "mine"
     widget(page, "button", "measure-keep-do").click().run()
     assert "Name must not be taken" in page.toast[0].value

@@ -15,7 +15,7 @@ from nest_core.studies.study import study_of
 from nest_studio.explore import studies as study_view
 from nest_studio.jobs import study_runs
 from nest_studio.session import stored
-from nest_studio.session.store import Database, database_url, kept_studies
+from nest_studio.session.store import Database, Documents, database_url
 
 TINY = """
 schema = 1
@@ -48,7 +48,7 @@ def studies_page(root):
     """``studies_page(text)``: the page with a study that is kept under a name."""
 
     def opened(text):
-        kept_studies(Database(database_url())).save("mine", {"toml": text}, replace=True)
+        Documents(Database(database_url()), "studies").save("mine", {"toml": text}, replace=True)
         page = AppTest.from_file(
             str(root / "nest_studio" / "server" / "script.py"), default_timeout=120
         )

@@ -8,7 +8,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
-from nest_studio.session.store import Database, kept_fabrics, kept_measurements
+from nest_studio.session.store import Database, Documents
 
 DRAWING = {"schema": 1, "name": "Halle Ä", "kind": "graph", "element": [{"id": "gpu 0"}]}
 
@@ -20,13 +20,13 @@ def file(tmp_path):
 
 @pytest.fixture
 def fabrics(file):
-    return kept_fabrics(Database(f"sqlite:///{file}"))
+    return Documents(Database(f"sqlite:///{file}"), "fabrics")
 
 
 def test_what_was_saved_is_opened_also_in_another_session(fabrics, file):
     assert fabrics.save("  hall B ", DRAWING) == "hall B"
     fabrics.save("Hall a", {"kind": "torus"})
-    other = kept_fabrics(Database(f"sqlite:///{file}"))
+    other = Documents(Database(f"sqlite:///{file}"), "fabrics")
     assert other.names() == ("Hall a", "hall B")
     assert other.open("hall B") == DRAWING
     assert other.open("hall C") is None
@@ -81,7 +81,7 @@ def test_too_much_is_refused(fabrics):
 
 def test_measurements_stand_apart_and_may_change_with_their_name(fabrics, file):
     fabrics.save("a", DRAWING)
-    kept = kept_measurements(Database(f"sqlite:///{file}"))
+    kept = Documents(Database(f"sqlite:///{file}"), "measurements")
     assert kept.names() == ()
     kept.save("h100-spine-leaf-64", {"name": "old"})
     kept.rename("h100-spine-leaf-64", "new", {"name": "new"})
@@ -93,6 +93,6 @@ def test_a_store_of_before_gets_its_table(file):
     Database(f"sqlite:///{file}")
     with sqlite3.connect(file) as connection:
         connection.execute("DROP TABLE fabrics")
-    later = kept_fabrics(Database(f"sqlite:///{file}"))
+    later = Documents(Database(f"sqlite:///{file}"), "fabrics")
     later.save("a", DRAWING)
     assert later.names() == ("a",)

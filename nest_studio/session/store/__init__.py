@@ -5,12 +5,10 @@ An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_D
 
 from nest_studio.session.store.database import DATABASE_VARIABLE, Database, database_url
 from nest_studio.session.store.documents import (
+    DocumentKind,
     Documents,
     StoredAnswers,
     StoredLinks,
-    kept_fabrics,
-    kept_measurements,
-    kept_studies,
 )
 from nest_studio.session.store.notebooks import Conflict, NotebookEntry, Notebooks, SavedNotebook
 
@@ -18,6 +16,7 @@ __all__ = [
     "DATABASE_VARIABLE",
     "Conflict",
     "Database",
+    "DocumentKind",
     "Documents",
     "NotebookEntry",
     "Notebooks",
@@ -25,7 +24,4 @@ __all__ = [
     "StoredAnswers",
     "StoredLinks",
     "database_url",
-    "kept_fabrics",
-    "kept_measurements",
-    "kept_studies",
 ]

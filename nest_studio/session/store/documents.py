@@ -18,7 +18,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Row, Table, delete, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
@@ -39,43 +39,40 @@ from nest_studio.session.store.database import (
 __all__ = [
     "LONGEST",
     "MOST",
+    "DocumentKind",
     "Documents",
     "StoredAnswers",
     "StoredLinks",
-    "kept_fabrics",
-    "kept_measurements",
-    "kept_studies",
 ]
 
 LONGEST = 100
 """Characters of a name."""
 
+DocumentKind = Literal["fabrics", "measurements", "studies"]
+_KINDS: Mapping[DocumentKind, tuple[Table, str, str]] = {
+    "fabrics": (FABRICS, "fabric", "fabrics"),
+    "measurements": (MEASUREMENTS, "set of measurements", ""),
+    "studies": (STUDIES, "study", "studies"),
+}
+"""Table, what messages call one, and the kind of presets whose names none can have."""
+
 
 class Documents:
-    """The documents of a table.
+    """The documents of one kind.
 
     Parameters
     ----------
     database : Database
-    table : Table
-    noun : str
-        What messages call one.
-    preset : str
-        Kind of presets whose names none can have; empty: any name is free.
+    kind : {"fabrics", "measurements", "studies"}
     now : callable () -> datetime
         The time, with its zone.
     """
 
     def __init__(
-        self,
-        database: Database,
-        table: Table,
-        noun: str,
-        preset: str = "",
-        now: Callable[[], datetime] = utc_now,
+        self, database: Database, kind: DocumentKind, now: Callable[[], datetime] = utc_now
     ) -> None:
-        self._database, self._table, self._row = database, table, table.c
-        self._noun, self._preset, self._now = noun, preset, now
+        self._table, self._noun, self._preset = _KINDS[kind]
+        self._database, self._row, self._now = database, self._table.c, now
 
     def names(self) -> tuple[str, ...]:
         """All of them, whatever the case of their letters; rows without a name are left out."""
@@ -210,21 +207,6 @@ class Documents:
             "choose another",
         )
         return name
-
-
-def kept_fabrics(database: Database) -> Documents:
-    """The fabrics of a database."""
-    return Documents(database, FABRICS, "fabric", preset="fabrics")
-
-
-def kept_measurements(database: Database) -> Documents:
-    """The measurements of a database."""
-    return Documents(database, MEASUREMENTS, "set of measurements")
-
-
-def kept_studies(database: Database) -> Documents:
-    """The studies of a database."""
-    return Documents(database, STUDIES, "study", preset="studies")
 
 
 def _taken(name: str) -> InputError:
