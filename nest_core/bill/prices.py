@@ -7,12 +7,10 @@ of lists by their names. Rates are Gb/s of one port, one direction; lengths metr
 (kW where a key says so), prices US dollars.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -60,13 +58,13 @@ class PriceRange:
     typical: float
     high: float
 
-    def __add__(self, other: PriceRange) -> PriceRange:
-        return PriceRange(
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
             self.low + other.low, self.typical + other.typical, self.high + other.high
         )
 
-    def __rmul__(self, factor: float) -> PriceRange:
-        return PriceRange(factor * self.low, factor * self.typical, factor * self.high)
+    def __rmul__(self, factor: float) -> Self:
+        return type(self)(factor * self.low, factor * self.typical, factor * self.high)
 
 
 NONE = PriceRange(0.0, 0.0, 0.0)
@@ -87,7 +85,7 @@ class PriceFigure(_PriceTable):
     source: _Name
 
     @model_validator(mode="after")
-    def _ordered(self) -> PriceFigure:
+    def _ordered(self) -> Self:
         ends = self.range
         if not ends.low <= ends.typical <= ends.high:
             raise ValueError("low <= typical <= high")
@@ -113,19 +111,24 @@ _Price = Annotated[PriceFigure, label("price")]
 _Power = Annotated[PriceFigure, label("power")]
 
 
-class SwitchPrice(_PriceTable):
-    """``[[switch]]``: a packet switch."""
+class _PricedPart(_PriceTable):
+    """What is bought by the piece for links of a rate; some may be owned."""
 
     name: _Name
+    rate_Gbps: _Rate
+    price_usd: _Price
+    owned: _Owned = 0
+
+
+class SwitchPrice(_PricedPart):
+    """``[[switch]]``: a packet switch."""
+
     text: str = ""
     ports: _Ports
-    rate_Gbps: _Rate
     rack_units: _Ports
-    price_usd: _Price
     power_W: _Power
     latency_ns: PriceFigure | None = None
     failures_per_year: PriceFigure | None = None
-    owned: _Owned = 0
 
 
 class OpticalSwitch(_PriceTable):
@@ -139,14 +142,10 @@ class OpticalSwitch(_PriceTable):
     power_W: _Power
 
 
-class Nic(_PriceTable):
+class Nic(_PricedPart):
     """``[[nic]]``."""
 
-    name: _Name
-    rate_Gbps: _Rate
-    price_usd: _Price
     power_W: _Power
-    owned: _Owned = 0
 
 
 class Transceiver(_PriceTable):
@@ -166,24 +165,20 @@ class Transceiver(_PriceTable):
     owned: _Owned = 0
 
 
-class CablePrice(_PriceTable):
+class CablePrice(_PricedPart):
     """``[[cable]]``: with its ends, or, where ``optics`` names them, between transceivers.
 
     One ``on_request`` is taken only where a tier or the whole list names its kind.
     """
 
-    name: _Name
     kind: _Name
     optics: str = ""
-    rate_Gbps: _Rate
     reach_m: PriceFigure
-    price_usd: _Price
     price_usd_per_m: Annotated[PriceFigure, label("and per m", unit="$")]
     power_W_per_end: PriceFigure | None = None
     latency_ns_per_m: PriceFigure
     failures_per_year: PriceFigure | None = None
     on_request: bool = False
-    owned: _Owned = 0
 
 
 class Server(_PriceTable):
