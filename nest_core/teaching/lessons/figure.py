@@ -35,7 +35,6 @@ __all__ = [
     "StageCut",
     "Sweeps",
     "bare_chain",
-    "even_cuts",
     "noded",
     "problem",
     "stage_load",
@@ -294,18 +293,6 @@ def bare_chain(
         model_flops=0.0,
         peak_flops=1.0,
     )
-
-
-def even_cuts(layers: int, stages: int) -> tuple[int, ...]:
-    """Cuts that give every stage as many blocks; embedding and head join the ends.
-
-    Examples
-    --------
-    >>> even_cuts(10, 4)
-    (0, 3, 5, 7, 10)
-    """
-    blocks = layers - 2
-    return (0, *(1 + blocks * stage // stages for stage in range(1, stages)), layers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from functools import cache
 
 from nest_core.calibration.collectives.sweep import sweep
-from nest_core.costs import Plan, Point, Report, links, price
+from nest_core.costs import Plan, Point, Report, even_cuts, links, price
 from nest_core.documents.units import format_ratio, from_gbps_bytes, from_microseconds
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse, collective
@@ -16,7 +16,6 @@ from nest_core.teaching.lessons.figure import (
     LessonFigure,
     Plans,
     Sweeps,
-    even_cuts,
     problem,
 )
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings

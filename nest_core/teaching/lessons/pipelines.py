@@ -8,6 +8,7 @@ from nest_core.costs import (
     Point,
     Report,
     StateBytes,
+    even_cuts,
     in_flight,
     price,
     state_shares,
@@ -23,7 +24,6 @@ from nest_core.teaching.lessons.figure import (
     LessonFigure,
     Plans,
     bare_chain,
-    even_cuts,
     problem,
 )
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
