@@ -14,6 +14,17 @@ from nest_core.calibration.training import MeasuredRow, read_runs
 SUBSET = Path(__file__).resolve().parent / "data" / "fidelity"
 TABLES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100_singlenode.csv")
 
+MEASURED_COLUMNS = (
+    "iter_time_s",
+    "tokens_per_s_per_gpu",
+    "tflops_per_gpu",
+    "mfu_pct",
+    "mem_GB_per_gpu",
+    "iter_time_basis",
+    "iteration_time_ms",
+)
+"""What came of a run; no prediction reads any of them."""
+
 PLAIN: Mapping[str, str] = {
     "id": "A",
     "source": "here",

@@ -8,7 +8,7 @@ from benchmarks.validation.collectives.errors import SEED, Compared, Group, summ
 from benchmarks.validation.collectives.tables import Skipped
 from benchmarks.validation.collectives.training import UNSEEN, curve_name, training_half
 from benchmarks.validation.collectives.validation import held_out_groups
-from nest_core.documents.text import markdown_table
+from benchmarks.validation.markdown import markdown_table
 from nest_core.hardware.collectives.library import POOLED, Library
 from nest_core.hardware.collectives.measurements import Measurement
 

@@ -15,12 +15,14 @@ from benchmarks.validation.collectives.errors import SEED
 from benchmarks.validation.collectives.tables import half
 from nest_core.calibration.collectives.fit import Sample, fit_curve, local_sample, network_sample
 from nest_core.hardware.collectives.curves import Curve
-from nest_core.hardware.collectives.library import POOLED, START, Library
+from nest_core.hardware.collectives.library import POOLED, Library
 from nest_core.hardware.collectives.measurements import Measurement
 
 __all__ = ["UNSEEN", "curve_name", "fit_library", "left_out", "training_half"]
 
 UNSEEN = ("H20",)
+START = {"nvlink": "start", "network": "network-start"}
+"""The curve that a fit of each link starts from."""
 
 
 def curve_name(row: Measurement, library: Library) -> str | None:

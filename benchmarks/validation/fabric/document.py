@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from benchmarks.validation.fabric.ratios import DRAWS, NetworkRatio
+from benchmarks.validation.markdown import markdown_table
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.calibration.training.runs import Unread
-from nest_core.documents.text import markdown_table
 
 __all__ = ["fabric_part"]
 

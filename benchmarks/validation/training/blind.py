@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.validation.markdown import markdown_table
 from benchmarks.validation.training.bands import FEWEST
 from benchmarks.validation.training.posterior import Evidence, LeftOut, left_out, source_name
 from benchmarks.validation.training.regions import cell_of
 from nest_core.calibration.training.machines import family_of, machine_of
 from nest_core.calibration.training.predict import Prediction
 from nest_core.calibration.training.runs import Run
-from nest_core.documents.text import markdown_table
 from nest_core.hardware.posterior import SHARE, WIDTH
 
 __all__ = ["Blind", "left_out_section", "regional", "scored"]

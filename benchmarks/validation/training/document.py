@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.validation.markdown import markdown_table
 from benchmarks.validation.training.blind import left_out_section
 from benchmarks.validation.training.few_shot import few_shot, few_shot_section
 from benchmarks.validation.training.memory_reference import TABLE_6, compared
@@ -28,7 +29,6 @@ from benchmarks.validation.training.scatter import Panel, scatter_svg
 from benchmarks.validation.training.settings import SETTINGS_MARK
 from nest_core.calibration.training.predict import Prediction
 from nest_core.calibration.training.runs import MEMORY_KINDS, Run, Unread
-from nest_core.documents.text import markdown_table
 from nest_core.documents.units import GIB
 
 __all__ = [

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.validation.markdown import markdown_table
 from benchmarks.validation.training.posterior import Evidence, Grouped, grouped_without
-from nest_core.documents.text import markdown_table
 from nest_core.hardware.posterior import PARAMETERS
 
 __all__ = ["COUNTS", "FewShot", "few_shot", "few_shot_section"]

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import geometric_mean, median
 
+from benchmarks.validation.markdown import markdown_table
 from benchmarks.validation.training.optima import TIME_LIMIT_S, Optimum
 from benchmarks.validation.training.posterior import source_name
 from benchmarks.validation.training.regions import cell_of
@@ -18,7 +19,6 @@ from nest_core.calibration.training.predict import Prediction
 from nest_core.calibration.training.runs import Unread
 from nest_core.costs import Plan
 from nest_core.costs.head_room import fits_chance
-from nest_core.documents.text import markdown_table
 
 __all__ = ["OPTIMA_MARK", "optima_part"]
 

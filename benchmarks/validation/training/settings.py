@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.validation.markdown import markdown_table
 from benchmarks.validation.training.pairs import CLEAR, PROXIES, Pair, is_strict, read_arms, scored
 from nest_core.calibration.training.bands import Setting
 from nest_core.calibration.training.reading import measured_figure
 from nest_core.calibration.training.runs import Unread
-from nest_core.documents.text import markdown_table
 
 __all__ = [
     "EFFECTS",

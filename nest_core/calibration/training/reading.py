@@ -27,7 +27,6 @@ from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Un
 from nest_core.documents import GB, GIB, InputError, require
 
 __all__ = [
-    "MEASURED_COLUMNS",
     "MEGATRON",
     "MEGATRON_COLUMNS",
     "RUN_COLUMNS",
@@ -56,17 +55,6 @@ MEGATRON_COLUMNS = (
     "pp",
 )
 """A table with these, and none of accelerators, is one of Megatron-LM on A100."""
-
-MEASURED_COLUMNS = (
-    "iter_time_s",
-    "tokens_per_s_per_gpu",
-    "tflops_per_gpu",
-    "mfu_pct",
-    "mem_GB_per_gpu",
-    "iter_time_basis",
-    "iteration_time_ms",
-)
-"""What came of a run; no prediction reads any of them."""
 
 MEGATRON: Mapping[str, str] = {
     "source": "VIA-Research/vTrain",

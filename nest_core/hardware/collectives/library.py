@@ -7,13 +7,11 @@ kind of network (``network-efa``, …), the pooled curves for what was never mea
 regimes and ``own_block`` are written by the fit. Keys carry human units; times here are seconds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from nest_core.documents import (
     GB,
@@ -45,7 +43,6 @@ REDUCING = {"network-infiniband": "network-infiniband-sharp"}
 OWN = "own"
 """The name of a curve that was measured on a person's own cluster."""
 POOLED = {"nvlink": "pooled", "network": "network-pooled"}
-START = {"nvlink": "start", "network": "network-start"}
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -65,9 +62,9 @@ class Library:
     def __getitem__(self, name: str) -> Curve:
         return next(curve for curve in self.curves if curve.name == name)
 
-    def replaced(self, curve: Curve) -> Library:
+    def replaced(self, curve: Curve) -> Self:
         """Return the library with a curve in place of the one of its name."""
-        return Library(tuple(curve if old.name == curve.name else old for old in self.curves))
+        return type(self)(tuple(curve if old.name == curve.name else old for old in self.curves))
 
     def local(self, accelerator: str) -> tuple[Curve, float] | None:
         """Curve and link rate (bytes/s) of an accelerator's own links; None if unknown.

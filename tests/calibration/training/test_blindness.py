@@ -7,11 +7,10 @@ import random
 from dataclasses import fields
 
 import pytest
-from run_tables import SUBSET, TABLES, as_csv
+from run_tables import MEASURED_COLUMNS, SUBSET, TABLES, as_csv
 
 from nest_core.calibration.training import Run, read_runs
 from nest_core.calibration.training.predict import predict_rows
-from nest_core.calibration.training.reading import MEASURED_COLUMNS
 
 
 def predicted(rows):

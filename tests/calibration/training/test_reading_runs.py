@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 
 import pytest
-from run_tables import PLAIN, SUBSET, TABLES, as_csv
+from run_tables import MEASURED_COLUMNS, PLAIN, SUBSET, TABLES, as_csv
 
 from nest_core.calibration.training import MeasuredOutcome, read_runs
 from nest_core.calibration.training.predict import problem_of
-from nest_core.calibration.training.reading import MEASURED_COLUMNS, is_training
+from nest_core.calibration.training.reading import is_training
 from nest_core.calibration.training.rows import DEFAULTS
 from nest_core.documents.errors import InputError
 from nest_core.hardware import load_accelerator
