@@ -9,22 +9,18 @@ by hand: its result is a device order, the devices of ranks 0, 1, 2, …
 among a stage's ``dp * cp`` ranks that share the experts. Idle devices have no rank.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nest_core.costs.layout import device_order
+from nest_core.costs.plan import Plan
 from nest_core.documents import InputError, csv_text, parsed_json, require
 from nest_core.network import IntArray, Network
-
-if TYPE_CHECKING:
-    from nest_core.costs.plan import Plan
 
 __all__ = ["COLUMNS", "RankMapping", "rank_mapping_of", "read_placement"]
 

@@ -10,8 +10,6 @@ What a collective waits for, in words: a link group and who shares it, or the la
 Names of link groups: where they lead, in words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

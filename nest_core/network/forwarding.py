@@ -6,8 +6,6 @@ the first, and goes where the tables send the first address of the receiver's po
 link group of its own in each direction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

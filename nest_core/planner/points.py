@@ -9,12 +9,10 @@ A function of whole numbers over long columns, called once for every number that
 Rows in the order of their bounds.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -90,9 +88,9 @@ class PointTable:
         """
         return np.where(self.group > 0, sharers // np.maximum(self.group, 1), 1)
 
-    def chosen(self, which: IntArray | BoolArray | slice) -> PointTable:
+    def chosen(self, which: IntArray | BoolArray | slice) -> Self:
         """Return some of them."""
-        return PointTable(*(getattr(self, field.name)[which] for field in fields(self)))
+        return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 def slices(rows: int, at_once: int = 1 << 20) -> list[slice]:

@@ -7,13 +7,11 @@ arrays, points are numbered row by row and decoded on demand. Which points are v
 ``docs/method.md``, "The program".
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +140,7 @@ class SearchSpace:
                 "a stage keeps its devices whatever it makes of tp and cp only then",
             )
 
-    def offloading(self, offload: Offload) -> SearchSpace:
+    def offloading(self, offload: Offload) -> Self:
         """Return the plans that offload so; activations only where nothing is recomputed."""
         with_offload = replace(self, offload=(offload,))
         if not offload.activations:
@@ -150,7 +148,7 @@ class SearchSpace:
         recompute, schedules = check_offload(self.recompute, self.schedules, "search")
         return replace(with_offload, recompute=recompute, schedules=schedules)
 
-    def seated_on(self, network: Network) -> SearchSpace:
+    def seated_on(self, network: Network) -> Self:
         """Return the same space with a fabric's seatings among its device orders.
 
         They are seatings of the natural order, and added where that is allowed.
@@ -299,7 +297,7 @@ class Families:
         )
         return tp, bool(sp), cp, ep, etp
 
-    def without_experts(self) -> tuple[Families, IntArray]:
+    def without_experts(self) -> tuple[Self, IntArray]:
         """Families with all experts on every rank, and which of them each family is then.
 
         Where tensor parallelism divides experts too, it still does.
@@ -307,7 +305,7 @@ class Families:
         etp = np.where(self.etp == self.tp, self.tp, 1)
         keys = np.stack([self.tp, self.sp, self.cp, np.ones_like(self.tp), etp])
         distinct, which = np.unique(keys, axis=1, return_inverse=True)
-        return Families(*distinct), which
+        return type(self)(*distinct), which
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -342,9 +340,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.family)
 
-    def chosen(self, which: IntArray | slice) -> Rows:
+    def chosen(self, which: IntArray | slice) -> Self:
         """Return some of them."""
-        return Rows(self.families, self.batches, self.family[which], self.batch[which])
+        return type(self)(self.families, self.batches, self.family[which], self.batch[which])
 
     @cached_property
     def micro_batch(self) -> IntArray:

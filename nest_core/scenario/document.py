@@ -9,8 +9,6 @@ was. So no name of a scenario or a fabric stands in a title (docs/decisions/titl
 an accelerator are called by their preset's name only while they are what the preset says.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import json
@@ -19,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -288,7 +286,7 @@ class Scenario:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def with_(self, **changes: Any) -> Scenario:
+    def with_(self, **changes: Any) -> Self:
         """Return the same scenario with some parameters changed.
 
         Parameters
@@ -323,7 +321,7 @@ class Scenario:
             for inner in [name for name in overrides if name == key or name.startswith(f"{key}.")]:
                 del overrides[inner]
             overrides[key] = as_written(name, value)
-        changed = Scenario(self.document, overrides, self.folder)
+        changed = type(self)(self.document, overrides, self.folder)
         _ = changed.values  # which checks them
         return changed
 

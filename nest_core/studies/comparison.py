@@ -6,11 +6,9 @@ failed switch tried (`failures`), and its fabric scaled to a common budget where
 Power with accelerators adds their design power; hosts, fans and cooling are not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Self
 
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
@@ -90,7 +88,7 @@ class Comparison:
         changes: Mapping[str, Any],
         tokens: float | None = None,
         assumed: DecisionInputs | None = None,
-    ) -> Comparison:
+    ) -> Self:
         """Return the same plans under other prices.
 
         Parameters
@@ -113,7 +111,7 @@ class Comparison:
             )
             for candidate in self.candidates
         )
-        return Comparison(tuple(moved), self.budget, assumed or self.assumed)
+        return type(self)(tuple(moved), self.budget, assumed or self.assumed)
 
     def rows(self) -> list[dict[str, float | str | None]]:
         """Return one row per candidate: its name, then every figure; units stand in the names."""

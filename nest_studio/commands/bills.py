@@ -23,7 +23,7 @@ from nest_core.documents import (
     table,
     write_file,
 )
-from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts
+from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts, watched
 
 if TYPE_CHECKING:
     from nest_core.bill.cables import Cable
@@ -168,7 +168,6 @@ def bill(
     from nest_core.studies.comparison import assumptions_of
     from nest_core.studies.decision import decide
     from nest_core.studies.designs import whole_bills
-    from nest_studio.commands.output import watched
 
     changes = settings(sets or ())
     if prices is not None:  # a file of the person's, wherever the scenario's file is

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nest_core.documents import check_writable, read_text, table, write_file
-from nest_studio.commands.output import JsonFlag, emit
+from nest_studio.commands.output import JsonFlag, emit, tell_share
 
 if TYPE_CHECKING:
     from nest_core.paper import Reproduction
@@ -101,7 +101,6 @@ def lesson(
     """List the lessons with minutes and aims, or write one as HTML that runs without a network."""
     from nest_core.studies.solving import never
     from nest_core.teaching.course.folder import find_lesson, offered, work_page
-    from nest_studio.commands.output import tell_share
 
     if not lesson:
         folder = offered()

@@ -13,7 +13,7 @@ import typer
 
 import nest_core as nest
 from nest_core.documents import GIB, plain, plural, require, settings, table, write_file
-from nest_studio.commands.output import JsonFlag, Sets, emit, show
+from nest_studio.commands.output import JsonFlag, Sets, emit, show, tell_share, watched
 from nest_studio.jobs.kernels import build_kernels
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def plan(
     from nest_core.planner import audit as audit_search
     from nest_core.report.explain import busiest_text
     from nest_core.studies.recommended import checked_draws
-    from nest_studio.commands.output import tell_share, watched
     from nest_studio.jobs.workers import cores, processes
     from nest_studio.server.system import peak_bytes
 

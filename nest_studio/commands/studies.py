@@ -23,7 +23,7 @@ from nest_core.documents import (
     table,
     write_file,
 )
-from nest_studio.commands.output import JsonFlag, Sets, emit, show
+from nest_studio.commands.output import JsonFlag, Sets, emit, interrupts, show
 from nest_studio.jobs.kernels import build_kernels
 
 if TYPE_CHECKING:
@@ -148,7 +148,6 @@ def _running(study: Study, workers: int | None, dask: str | None) -> Iterator[An
     """Yield stored answers, workers, who is told how far a study is, and whether to stop."""
     import multiprocessing
 
-    from nest_studio.commands.output import interrupts
     from nest_studio.session.store import Database, StoredAnswers, database_url
 
     shared: Any = multiprocessing.get_context("spawn").Event()

@@ -5,8 +5,6 @@ by Streamlit's clock (`run_every`) may have the whole page run again, but no oth
 callbacks may, and `run_again` brings one.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,18 +12,16 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
+from streamlit.components.v2.types import ComponentRenderer
 
 from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import in_labels
 from nest_core.report.explain.summary import Headline
 from nest_core.report.figures import Chart
-
-if TYPE_CHECKING:
-    from streamlit.components.v2.types import ComponentRenderer
 
 __all__ = [
     "AnswerArea",

@@ -12,19 +12,15 @@ what a message says can only be told by reading it, and `WStates`, because a wid
 before any code of a page sees it. `tests/studio/test_private_streamlit.py` fails when one changes.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf.message import DecodeError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.state.session_state import Serialized, WStates
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["OPEN_SOCKETS", "SOCKET_HEADER", "Frames", "believe_only_what_fits"]
 

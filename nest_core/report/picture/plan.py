@@ -3,13 +3,11 @@
 Colours, numbers, brackets, title and legend are those of every kind of fabric.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +15,7 @@ import numpy.typing as npt
 from nest_core.bill.bill import inventory
 from nest_core.bill.inventory import Inventory
 from nest_core.bill.prices import load_prices
+from nest_core.costs import Plan
 from nest_core.costs.loads import Loads
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents import capital, join_words, percent
@@ -37,9 +36,6 @@ from nest_core.report.picture.marks import (
 )
 from nest_core.report.picture.racks import Paint, plain
 from nest_core.report.picture.svg import STAGE_STEPS
-
-if TYPE_CHECKING:
-    from nest_core.costs import Plan
 
 __all__ = [
     "BoxSpan",
@@ -108,7 +104,7 @@ class PlanOnDevices:
     finding: str
     tensor: IntArray
 
-    def at(self, slots: int, present: IntArray) -> PlanOnDevices:
+    def at(self, slots: int, present: IntArray) -> Self:
         """Return the same with devices by their numbers, failed ones counted.
 
         Parameters
