@@ -29,7 +29,7 @@ from nest_core.bill.lines import (
     with_owned,
 )
 from nest_core.bill.prices import NONE, PriceRange, Prices
-from nest_core.documents import humanise, require
+from nest_core.documents import humanise_power, require
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.fabric.lattice import torus_of
 
@@ -216,7 +216,7 @@ def media_by_tier(fabric: Fabric, prices: Prices, parts: Inventory) -> dict[str,
 def _hall_checks(hall: Hall) -> tuple[str, ...]:
     if hall.is_listed or hall.server == "chip":
         return hall.checks
-    power = humanise(1e3 * hall.node_power_kW.typical, "W")
+    power = humanise_power(1e3 * hall.node_power_kW.typical)
     return (
         *hall.checks,
         f"No listed server has such nodes: {power} per {hall.server} is an estimate; list one.",

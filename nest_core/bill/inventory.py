@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import Floor, PriceFigure, PriceRange, Prices, Server
-from nest_core.documents import humanise, plural
+from nest_core.documents import humanise_power, plural
 from nest_core.fabric import IntArray
 
 __all__ = [
@@ -241,8 +241,8 @@ def _over(floor: Floor, per_rack: int, power_kW: float, name: str, key: str) -> 
         return ()
     remedy = f"lower {key} or raise" if per_rack > 1 else "raise"
     return (
-        f"A rack of {per_rack} {name} draws {humanise(1e3 * needed, 'W')}, over the limit of "
-        f"{humanise(1e3 * limit, 'W')}: {remedy} floor.rack_power_limit_kW.",
+        f"A rack of {per_rack} {name} draws {humanise_power(1e3 * needed)}, over the limit of "
+        f"{humanise_power(1e3 * limit)}: {remedy} floor.rack_power_limit_kW.",
     )
 
 

@@ -28,7 +28,6 @@ SCHEDULES_IN_WORDS = {
     "zero-bubble": "zero bubble",
 }
 _DEGREES = ("dp", "tp", "devices per stage", "pp", "cp", "ep", "etp")
-_ALWAYS = ("dp", "tp", "pp")
 
 
 def plan_columns(plan: Mapping[str, Any] | None) -> dict[str, Any]:

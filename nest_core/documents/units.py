@@ -33,6 +33,7 @@ __all__ = [
     "gigabytes",
     "humanise",
     "humanise_bytes",
+    "humanise_power",
     "humanise_rate",
     "humanise_seconds",
     "join_words",
@@ -133,6 +134,11 @@ def _scaled(value: float, scales: Sequence[tuple[float, str]]) -> str:
 def humanise_bytes(size_bytes: float) -> str:
     """Bytes as KiB … PiB with three significant digits."""
     return _scaled(size_bytes, _BINARY) or f"{size_bytes:.0f} B"
+
+
+def humanise_power(watts: float) -> str:
+    """Return watts with three significant digits: ``92.7 kW``."""
+    return humanise(watts, "W")
 
 
 def humanise_rate(bytes_per_second: float) -> str:

@@ -13,6 +13,7 @@ from nest_core.documents.units import (
     capital,
     format_money,
     humanise,
+    humanise_power,
     humanise_rate,
     humanise_seconds,
     percent,
@@ -271,19 +272,19 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
             "Network power",
             "kW",
             [candidate.bill.power_W.typical / 1e3 for candidate in every],
-            lambda power: _watts(1e3 * power),
+            lambda power: humanise_power(1e3 * power),
         ),
         _words(
             part,
             "Power, low to high",
-            [_ends(candidate.bill.power_W, _watts) for candidate in every],
+            [_ends(candidate.bill.power_W, humanise_power) for candidate in every],
         ),
         _numbers(
             part,
             "Power with accelerators",
             "W",
             [candidate.all_power_W for candidate in every],
-            _watts,
+            humanise_power,
         ),
         _numbers(
             part,
@@ -383,7 +384,7 @@ def _loss_line(figure: str, lost: Sequence[float | None]) -> ComparisonLine:
 def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[ComparisonLine]:
     if budget is None:
         return []
-    unit, write = ("USD", format_money) if budget.kind == "price" else ("W", _watts)
+    unit, write = ("USD", format_money) if budget.kind == "price" else ("W", humanise_power)
     part = f"At equal budget: network {budget.kind} up to {budget.words}"
     scaled = [candidate.at_budget for candidate in every]
     used = [
@@ -511,7 +512,3 @@ def _called(key: str) -> str:
 
 def _ends(value: PriceRange, words: Callable[[float], str]) -> str:
     return f"{words(value.low)} to {words(value.high)}"
-
-
-def _watts(value: float) -> str:
-    return humanise(value, "W")

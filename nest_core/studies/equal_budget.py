@@ -19,7 +19,7 @@ from typing import Any, Literal
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices
 from nest_core.costs.price import Report
-from nest_core.documents import InputError, format_money, humanise
+from nest_core.documents import InputError, format_money, humanise_power
 from nest_core.documents.schema import in_labels
 from nest_core.fabric import Clos, Fabric, Hierarchical
 from nest_core.scenario import Scenario, ScenarioValues
@@ -50,7 +50,7 @@ class Budget:
     @property
     def words(self) -> str:
         """The amount with its unit."""
-        return format_money(self.value) if self.kind == "price" else humanise(self.value, "W")
+        return format_money(self.value) if self.kind == "price" else humanise_power(self.value)
 
 
 @dataclass(frozen=True, slots=True)

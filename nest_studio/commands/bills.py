@@ -16,6 +16,7 @@ import typer
 from nest_core.documents import (
     format_money,
     humanise,
+    humanise_power,
     read_text,
     require,
     settings,
@@ -380,7 +381,7 @@ def _figures(fields: Mapping[str, Any]) -> list[str]:
     low, typical, high = fields["total_usd_range"]
     lines = [
         f"together {format_money(typical)} ({format_money(low)} to {format_money(high)}) over "
-        f"{fields['years']:g} years, at most {humanise(fields['power_w'], 'W')}"
+        f"{fields['years']:g} years, at most {humanise_power(fields['power_w'])}"
     ]
     if fields["missing"]:
         lines.append(f"without {', '.join(fields['missing'])}: no source")

@@ -3,7 +3,7 @@
 from nest_core.bill.bill import Bill
 from nest_core.bill.lines import NO_SOURCE, BillLine
 from nest_core.bill.prices import PriceRange
-from nest_core.documents.units import NOTHING, format_money, format_ratio, humanise, percent
+from nest_core.documents.units import NOTHING, format_money, format_ratio, humanise_power, percent
 from nest_core.fabric import Fabric
 from nest_core.report.figures.style import (
     FAINT,
@@ -26,7 +26,6 @@ __all__ = [
     "link_rows",
     "ports_table",
     "spread",
-    "watts",
 ]
 
 PART_COLOURS = {
@@ -46,11 +45,6 @@ _NAMES = {
 _BAR_HEIGHT = 40
 
 
-def watts(value: float) -> str:
-    """Return watts with three significant digits: ``92.7 kW``."""
-    return humanise(value, "W")
-
-
 def spread(value: PriceRange, write: str = "dollars") -> str:
     """Return a range in words: the typical figure, and its ends where they differ.
 
@@ -59,7 +53,7 @@ def spread(value: PriceRange, write: str = "dollars") -> str:
     >>> spread(PriceRange(5.2e6, 6.5e6, 7.3e6)), spread(PriceRange(10, 10, 10))
     ('$6.50 M ($5.20 M to $7.30 M)', '$10.0')
     """
-    words = format_money if write == "dollars" else watts
+    words = format_money if write == "dollars" else humanise_power
     return (
         words(value.typical)
         if value.low == value.high
@@ -167,7 +161,7 @@ def bill_figure(bill: Bill) -> Chart:
             **pointed(
                 "<br>".join(
                     f"{line.count:,} {line.item}: {spread(line.price_usd)}, "
-                    f"{humanise(line.power_W.typical, 'W')}"
+                    f"{humanise_power(line.power_W.typical)}"
                     for line in here
                 )
                 for here in lines
@@ -222,5 +216,5 @@ def _finding(bill: Bill) -> str:
     part = max(by_part, key=by_part.__getitem__)
     return (
         f"The network costs {format_money(total)}, {percent(by_part[part] / total)} of it "
-        f"{_NAMES[part]}, and draws {watts(bill.power_W.typical)}"
+        f"{_NAMES[part]}, and draws {humanise_power(bill.power_W.typical)}"
     )

@@ -24,6 +24,7 @@ from nest_core.documents import (
     format_money,
     grouped,
     humanise,
+    humanise_power,
     join_words,
     joined,
     percent_beside,
@@ -152,7 +153,7 @@ def _preferred(decision: Decision, rival: WholeBill) -> Claim:
         return Claim(words, Fact("less", names, "usd", saved))
     if spared > 0:
         for_same = "" if differs else " for the same bill"
-        words = f"{agreeing(best.name, 'draws')} {humanise(spared, 'W')} less{for_same}"
+        words = f"{agreeing(best.name, 'draws')} {humanise_power(spared)} less{for_same}"
         return Claim(words, Fact("less", names, "W", spared))
     return Claim(
         f"{does(rival.name, 'is')} the same in all that the rule reads",
