@@ -265,7 +265,7 @@ def _is_fabric(path: Path) -> bool:
         return path.suffix == ".toml"
     from nest_core.interop.formats import FORMATS  # yaml and XML are not for every start
 
-    return any(path.suffix.lower() in entry.suffixes for entry in FORMATS.values())
+    return any(e.reads and path.suffix.lower() in e.suffixes for e in FORMATS.values())
 
 
 def _fabric_file(path: Path) -> dict[str, Any]:

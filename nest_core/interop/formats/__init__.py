@@ -27,6 +27,7 @@ from nest_core.interop.formats.graphml import read_graphml, write_graphml
 from nest_core.interop.formats.ibnetdiscover import read_ibnetdiscover
 from nest_core.interop.formats.infragraph import read_infragraph, write_infragraph
 from nest_core.interop.formats.lfts import TABLE_START
+from nest_core.interop.formats.ns3 import write_ns3, write_simai
 from nest_core.interop.formats.slurm import read_slurm, write_slurm_block, write_slurm_tree
 from nest_core.interop.formats.slurm_yaml import read_slurm_yaml
 from nest_core.interop.formats.values import (
@@ -40,6 +41,7 @@ from nest_core.interop.formats.values import (
 
 __all__ = [
     "FORMATS",
+    "TABLE_START",
     "Assumed",
     "FabricText",
     "Format",
@@ -60,14 +62,14 @@ class Format:
         For programs, for people.
     suffixes : tuple of str
         Endings of file names, with the dot; several formats may share one.
-    reads : callable (Source) -> Reading
+    reads : callable (Source) -> Reading, or None
     writes : callable (Fabric) -> FabricText, or None
     """
 
     name: str
     label: str
     suffixes: tuple[str, ...]
-    reads: Callable[[Source], Reading]
+    reads: Callable[[Source], Reading] | None = None
     writes: Callable[[Fabric], FabricText] | None = None
 
 
@@ -108,6 +110,8 @@ FORMATS: Mapping[str, Format] = {
             read_infragraph,
             write_infragraph,
         ),
+        Format("simai", "SimAI topology (ns-3)", (".simai", ".txt"), writes=write_simai),
+        Format("ns3", "ASTRA-sim ns-3 physical topology", (".ns3", ".txt"), writes=write_ns3),
     )
 }
 """Every format by name, those that keep everything first."""
@@ -136,7 +140,8 @@ def format_of(name: str, text: str) -> str:
         If no format fits.
     """
     suffix = PurePath(name).suffix.lower()
-    fitting = [entry.name for entry in FORMATS.values() if suffix in entry.suffixes]
+    readable = [entry for entry in FORMATS.values() if entry.reads]
+    fitting = [entry.name for entry in readable if suffix in entry.suffixes]
     if len(fitting) == 1 and suffix not in (".txt", ".out"):
         return fitting[0]
     head = text[:_HEAD]
@@ -147,8 +152,8 @@ def format_of(name: str, text: str) -> str:
         _short(name),
         "must be a fabric file of a known format",
         "something else",
-        f"known are {', '.join(entry.label for entry in FORMATS.values())}; what nvidia-smi topo"
-        " and nccl-tests print describes nodes and is for nest-studio inspect",
+        f"known are {', '.join(entry.label for entry in readable)}; what nvidia-smi topo and"
+        " nccl-tests print describes nodes and is for nest-studio inspect",
     )
 
 
@@ -176,7 +181,7 @@ def read_fabric(
     nodes : tuple of str
         Which of a subnet's hosts have devices, where something else lists them.
     tables : bytes
-        Forwarding tables of the subnet's switches, as ``dump_lfts`` prints them, or packed by gzip.
+        Forwarding tables of the subnet's switches, as ``dump_lfts`` prints them.
 
     Raises
     ------
@@ -192,12 +197,13 @@ def read_fabric(
         "binary" if text.strip() else "empty",
         "choose another file, or save it as UTF-8 text",
     )
+    readers = {entry.name: entry.reads for entry in FORMATS.values() if entry.reads}
     require(
-        not format or format in FORMATS,
+        not format or format in readers,
         "from",
         "must be a known format",
         format,
-        "pick " + ", ".join(FORMATS),
+        "pick " + ", ".join(readers),
     )
     require(
         not text.startswith(TABLE_START),
@@ -214,9 +220,7 @@ def read_fabric(
         FORMATS[chosen].label,
         "leave them out",
     )
-    document, notes = FORMATS[chosen].reads(
-        Source(text, short, assumed or Assumed(), nodes, tables)
-    )
+    document, notes = readers[chosen](Source(text, short, assumed or Assumed(), nodes, tables))
     build_fabric(checked(FabricFile, document))
     return ImportedFabric(chosen, document, notes)
 
@@ -247,7 +251,7 @@ def write_fabric(
         return written
     lost = written.lost
     size = len(written.text.encode())
-    if size > MAX_FILE_BYTES:
+    if FORMATS[format].reads and size > MAX_FILE_BYTES:
         limit = f"the studio reads files of {MAX_FILE_BYTES:,} bytes, this has {size:,}."
         lost = (*lost, f"A way back: {limit}")
     return FabricText(written.text, (*lost, *unsaid(fabric, document, hosts="slurm" not in format)))

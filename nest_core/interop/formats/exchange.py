@@ -51,6 +51,8 @@ def lost_between(
     exported : FabricText
         As `nest_core.interop.formats.write_fabric` returned it for ``format``.
     """
+    if not FORMATS[format].reads:
+        return (*exported.lost, "A way back: the studio does not read this format.")
     name = f"fabric{FORMATS[format].suffixes[0]}"
     try:
         document = read_fabric(exported.text.encode(), name, format=format).document
