@@ -10,9 +10,15 @@ from nest_core.bill.cables import Format
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.calibration.acceptance.expected import accelerator_in
 from nest_core.calibration.acceptance.verdict import Verdict
-from nest_core.documents import InputError, as_markdown, decoded, preset_names
+from nest_core.documents import (
+    InputError,
+    as_markdown,
+    decoded,
+    humanise_power,
+    preset_names,
+)
 from nest_core.documents.schema import parameter
-from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
+from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows
 from nest_core.report.figures.measured import acceptance_rows, acceptance_script
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, file_stem
@@ -24,7 +30,7 @@ from nest_studio.form.fields import (
     field_of,
     parameter_field,
     settle,
-    upload,
+    uploads,
     widget,
     widget_value,
 )
@@ -79,10 +85,10 @@ def _bill(bill: Bill, answer: FabricAnswer) -> None:
         show_picture(bill_figure(bill), "bill")
         racks = "1 rack" if bill.racks == 1 else f"{bill.racks:,} racks"
         facts(
-            f"{racks} of {bill.nodes_per_rack} nodes at {watts(bill.rack_power_W)} "
-            f"({bill.server}: {watts(bill.node_power_W)}), {bill.network_racks:,} of switches. "
-            "Accelerators and servers are not in the price; low and high ends add up as if all "
-            "came together.",
+            f"{racks} of {bill.nodes_per_rack} nodes at {humanise_power(bill.rack_power_W)} "
+            f"({bill.server}: {humanise_power(bill.node_power_W)}), {bill.network_racks:,} of "
+            "switches. Accelerators and servers are not in the price; low and high ends add up as "
+            "if all came together.",
             kind="nest-quiet",
         )
         for check in bill.checks:
@@ -248,8 +254,9 @@ def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
             facts("Choose the accelerator to see what its tests should reach.", kind="nest-quiet")
             return
         try:
-            files = (file for log in uploaded or () if (file := upload(log)) is not None)
-            logs = tuple((file.name, decoded(file.getvalue(), file.name)) for file in files)
+            logs = tuple(
+                (file.name, decoded(file.getvalue(), file.name)) for file in uploads(uploaded)
+            )
         except InputError as error:
             narrow.error(as_markdown(error))
             logs = ()

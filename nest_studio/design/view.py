@@ -18,7 +18,7 @@ from nest_core.calibration.collectives.sweep import (
 )
 from nest_core.documents import InputError, as_markdown, load_toml, named_file
 from nest_core.hardware.collectives.library import KIND, load_library
-from nest_core.interop.formats import FORMATS, Assumed, FabricText, ImportedFabric
+from nest_core.interop.formats import FORMATS, TABLE_START, Assumed, FabricText, ImportedFabric
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.planner.baselines.cost_matrices import CostMatrices
 from nest_core.report.explain.summary import Headline
@@ -49,7 +49,7 @@ from nest_studio.form import (
     is_own,
     other_accelerator,
     reset_fabric,
-    upload,
+    uploads,
     widget,
     widget_value,
 )
@@ -160,7 +160,8 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
 
 
 def _import() -> None:
-    facts(f"Read: {', '.join(entry.label for entry in FORMATS.values())}.", kind="nest-quiet")
+    readable = [entry.label for entry in FORMATS.values() if entry.reads]
+    facts(f"Read: {', '.join(readable)}.", kind="nest-quiet")
     for name, (label, least, most) in ASSUMED.items():
         standard = getattr(Assumed(), name)
         st.number_input(
@@ -173,38 +174,50 @@ def _import() -> None:
             help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
         )
     st.file_uploader(
-        "Fabric file",
+        "Fabric file, and forwarding tables of its switches",
+        accept_multiple_files=True,
         key=UPLOAD,
         on_change=_read,
-        help="At most 5 MB. The file stays on this machine.",
+        help="At most 5 MB each; of several fabrics the last is read. Tables are what dump_lfts "
+        "prints of the subnet that ibnetdiscover printed. The files stay on this machine.",
     )
 
 
 def _read() -> None:
-    """Read the uploaded file anew; what is there stays if it cannot be read."""
+    """Read the uploaded files anew; what is there stays if they cannot be read."""
     design_page().problems.pop("import", None)
-    file = upload(st.session_state.get(UPLOAD))
-    if file is None:
+    files = uploads(st.session_state.get(UPLOAD))
+    if not files:
         return
+    dumps = [file for file in files if file.getvalue().startswith(TABLE_START.encode())]
+    fabric = next((file for file in reversed(files) if file not in dumps), files[-1])
+    names = ", ".join(dict.fromkeys(file.name for file in (fabric, *dumps)))
     standard = asdict(Assumed())
     figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
-    job = submitted(fabric_import, file.getvalue(), file.name, Assumed(**figures), place="import")
+    job = submitted(
+        fabric_import,
+        fabric.getvalue(),
+        fabric.name,
+        Assumed(**figures),
+        b"\n".join(dump.getvalue() for dump in dumps),
+        place="import",
+    )
     try:
         imported: ImportedFabric = job.result()
     except InputError as error:
         design_page().problems["import"] = str(error)
         return
     except WorkerCrash as error:
-        design_page().problems["import"] = f"{file.name} was not read: {error}."
+        design_page().problems["import"] = f"{names} was not read: {error}."
         return
     finally:
         forget(job)  # the document is the session's now
-    own_from(imported.document, (f"{FORMATS[imported.format].label}, {file.name}", *imported.notes))
+    own_from(imported.document, (f"{FORMATS[imported.format].label}, {names}", *imported.notes))
     design_page().imported_revision = own_fabric().revision
 
 
 def _read_again() -> None:
-    """Read the file with other assumptions, unless what it gave was edited since."""
+    """Read the files with other assumptions, unless what it gave was edited since."""
     if design_page().imported_revision in (None, own_fabric().revision):
         _read()
 

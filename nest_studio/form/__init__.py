@@ -30,6 +30,7 @@ from nest_studio.form.fields import (
     parameter_field,
     settle,
     upload,
+    uploads,
     widget,
     widget_value,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "settle",
     "start_over",
     "upload",
+    "uploads",
     "use_model",
     "use_prices",
     "widget",

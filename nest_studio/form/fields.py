@@ -41,6 +41,7 @@ __all__ = [
     "parameter_field",
     "settle",
     "upload",
+    "uploads",
     "widget",
     "widget_value",
 ]
@@ -486,6 +487,11 @@ def one_of(
 def upload(value: Any) -> Any:
     """Return the file of an uploader; None also where the server does not have it, or no more."""
     return value if isinstance(value, BytesIO) else None
+
+
+def uploads(value: Any) -> list[Any]:
+    """Return the files of an uploader that takes several, those that the server has."""
+    return [file for file in value or () if upload(file) is not None]
 
 
 def _same(option: Any, value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.documents.units import humanise_rate
 from nest_core.fabric.files import build_fabric
-from nest_core.interop.formats import write_fabric
+from nest_core.interop.formats import read_fabric, write_fabric
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
@@ -22,6 +23,8 @@ from nest_core.scenario.document import fabric_title
 from nest_studio.cli import run
 from nest_studio.session import own_fabric
 from nest_studio.session.own_fabric import OWN
+
+OPENSM = Path(__file__).resolve().parent.parent / "data" / "opensm"
 
 
 def values(page):
@@ -281,7 +284,56 @@ def test_a_file_that_cannot_be_read_changes_nothing(fabric_page):
 
 
 def upload(page, name, text):
-    page.file_uploader(key="fabric file").upload(name, text.encode(), "text/plain").run()
+    upload_files(page, {name: text})
+
+
+def upload_files(page, texts):
+    files = [(name, text.encode(), "text/plain") for name, text in texts.items()]
+    page.file_uploader(key="fabric file").set_value(files).run()
+
+
+def of_subnet(name):
+    return (OPENSM / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_forwarding_tables_come_beside_their_topology(fabric_page):
+    """In either order; what is read is what `convert --tables` reads."""
+    topology, tables = of_subnet("leaf_spine"), of_subnet("leaf_spine_updn")
+    read = read_fabric(topology.encode(), "net.txt", tables=tables.encode()).document
+    assert read["routing"] == "tables"
+    page = fabric_page()
+    for files in ({"net.txt": topology, "lfts.txt": tables},
+                  {"lfts.txt": tables, "net.txt": topology}):  # fmt: skip
+        upload_files(page, files)
+        assert not page.exception
+        assert not page.error
+        assert page.session_state["OwnFabric"].document == read
+        assert "As read: ibnetdiscover output, net.txt, lfts.txt." in text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"lfts.txt": "leaf_spine_updn"}, "with forwarding tables beside it or behind it"),
+        ({"net.txt": "leaf_spine", "lfts.txt": "torus_dor"}, "of the switches of this subnet"),
+    ],
+)
+def test_tables_without_their_topology_are_refused_in_a_sentence(fabric_page, files, message):
+    page = fabric_page()
+    before = values(page)
+    upload_files(page, {name: of_subnet(text) for name, text in files.items()})
+    assert not page.exception
+    assert len(page.error) == 1
+    assert message in page.error[0].value
+    assert values(page) == before
+
+
+def test_of_several_fabrics_the_last_is_read(fabric_page):
+    page = fabric_page()
+    exported = write_fabric(load_fabric("nest-fat-tree-256"), "toml").text
+    upload_files(page, {"net.txt": of_subnet("leaf_spine"), "mine.toml": exported})
+    assert not page.error
+    assert "As read: Nest Studio TOML, mine.toml." in text_of(page)
 
 
 def test_a_changed_fabric_is_called_what_it_is(fabric_page):

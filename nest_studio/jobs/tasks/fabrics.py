@@ -195,9 +195,9 @@ def fabric_sweep(
 
 
 @announced("reading the file")
-def fabric_import(content: bytes, name: str, assumed: Assumed) -> ImportedFabric:
-    """Return a fabric file as a document of the studio's own."""
-    return read_fabric(content, name, assumed=assumed)
+def fabric_import(content: bytes, name: str, assumed: Assumed, tables: bytes) -> ImportedFabric:
+    """Return a fabric file, with tables of its switches, as a document of the studio's own."""
+    return read_fabric(content, name, assumed=assumed, tables=tables)
 
 
 @announced("copying it to compare")
