@@ -32,8 +32,8 @@ from dataclasses import replace
 
 from nest_core.costs import Problem
 from nest_core.planner import SearchSpace
+from nest_core.planner.baselines import phaze
 from nest_core.planner.baselines.baseline import Found
-from nest_core.planner.baselines.phaze import search_blind
 
 __all__ = ["find", "own_space"]
 
@@ -46,11 +46,11 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     InputError
         If the space holds no valid point.
     """
-    return search_blind(
+    return phaze.find(
         problem,
         own_space(space),
-        "plans with ZeRO and recomputation stage by stage",
         time_limit_s,
+        "plans with ZeRO and recomputation stage by stage",
     )
 
 

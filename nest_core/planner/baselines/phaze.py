@@ -29,22 +29,27 @@ from nest_core.documents.units import humanise_rate
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.baselines.baseline import Found, flat, rank_mappings
 
-__all__ = ["best_rank_mapping", "find", "search_blind"]
+__all__ = ["best_rank_mapping", "find"]
 
 
-def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf")) -> Found:
+def find(
+    problem: Problem,
+    space: SearchSpace,
+    time_limit_s: float = float("inf"),
+    scope: str = "whole space",
+) -> Found:
     """Return the fastest plan of the flat network, placed as suits it best on the fabric.
+
+    Parameters
+    ----------
+    scope : str
+        What is searched, in words.
 
     Raises
     ------
     InputError
         If the space holds no valid point.
     """
-    return search_blind(problem, space, "whole space", time_limit_s)
-
-
-def search_blind(problem: Problem, space: SearchSpace, scope: str, time_limit_s: float) -> Found:
-    """Return the exact optimum of a space on the flat network; orders are chosen on the fabric."""
     blind = flat(problem)
     narrowed = replace(space, orders=space.orders[:1], device_orders=("natural",))
     result = search(blind, narrowed, time_limit_s=time_limit_s)
