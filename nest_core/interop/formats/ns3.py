@@ -88,7 +88,7 @@ def _written(fabric: Fabric, target: str, head: Callable[[int, int, int, int], s
         ),
         "Names: devices and switches are numbered.": True,
         "Parallel links: those of two elements are one, as fast as all of them.": any(
-            count > 1 for *_, count in graph.edges(data="count")
+            data["count"] > 1 for *_, data in graph.edges(data=True)
         ),
         f"{plural(shared_nics, 'NIC')} that several devices or links share: now switches.": (
             shared_nics
@@ -108,19 +108,15 @@ def _written(fabric: Fabric, target: str, head: Callable[[int, int, int, int], s
 
 def _join_nics(graph: LinkGraph) -> int:
     """Make NICs between one device and one switch a part of their link; return how many stay."""
-    nics = [node for node, role in graph.nodes(data="role") if role == "nic"]
+    nics = [node for node, data in graph.nodes(data=True) if data["role"] == "nic"]
     for nic in nics:
-        device, switch = (
-            [end for end in graph[nic] if graph.nodes[end]["role"] == role]
-            for role in ("device", "switch")
-        )
-        if len(device) == len(switch) == 1 and len(graph[nic]) == 2:
+        ends = sorted(graph[nic], key=lambda end: str(graph.nodes[end]["role"]))
+        if [graph.nodes[end]["role"] for end in ends] == ["device", "switch"]:
             sides = graph[nic].values()
             rate = min(side["bandwidth_Bps"] * side["count"] for side in sides)
-            before = graph.get_edge_data(*device, *switch, {"bandwidth_Bps": 0.0, "count": 1})
+            before = graph.get_edge_data(ends[0], ends[1], {"bandwidth_Bps": 0.0, "count": 1})
             graph.add_edge(
-                *device,
-                *switch,
+                *ends,
                 bandwidth_Bps=before["bandwidth_Bps"] * before["count"] + rate,
                 count=1,
                 latency_s=sum(side["latency_s"] for side in sides),
