@@ -14,6 +14,7 @@ For people who change the costs, in a checkout with the whole data beside it (``
 * ``regenerate settings``: its part of ``docs/validation.md``, and what settings were worth where
   they were measured (``presets/validation/settings.toml``).
 * ``regenerate optima``: its part of ``docs/validation.md``, some 800 searches (minutes).
+* ``regenerate mixtures``: its part of ``docs/validation.md``, some 50 searches (minutes).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.validation import validate_fabric, validate_training
+from benchmarks.validation import validate_fabric, validate_mixtures, validate_training
 from benchmarks.validation.collectives.curve_file import curve_toml
 from benchmarks.validation.collectives.report import notes, report
 from benchmarks.validation.collectives.training import fit_library, training_half
@@ -70,6 +71,7 @@ __all__ = [
     "collectives",
     "coverage",
     "fabric",
+    "mixtures",
     "optima",
     "regenerate",
     "settings",
@@ -218,6 +220,23 @@ def optima(day: str | None) -> list[Path]:
     return [DOCUMENT]
 
 
+def mixtures(day: str | None) -> list[Path]:
+    """Write its part of the document; there is nothing to fit.
+
+    Raises
+    ------
+    InputError
+        If there is a day, or no data.
+    """
+    if day is not None:
+        raise InputError("--fit", "fits nothing from mixtures", "mixtures", "leave it out")
+    if not (validate_training.SHARED / validate_training.FILES[0]).is_file():
+        raise _incomplete("mixtures")
+    part = validate_mixtures.mixtures_part(validate_mixtures.mixtures())
+    DOCUMENT.write_text(joined(_known(), mixtures=part), encoding="utf-8")
+    return [DOCUMENT]
+
+
 POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")
 """Families without measurements of single kernels: they start from the means of the others."""
 
@@ -261,6 +280,7 @@ PARTS = {
     "fabric": fabric,
     "settings": settings,
     "optima": optima,
+    "mixtures": mixtures,
 }
 
 

@@ -34,6 +34,7 @@ from nest_core.documents.units import GIB
 __all__ = [
     "FABRIC_MARK",
     "MARK",
+    "MIXTURES_MARK",
     "PICTURE",
     "figures",
     "joined",
@@ -44,6 +45,9 @@ __all__ = [
 
 MARK = "<!-- written by `python -m benchmarks.validation regenerate training` from here on -->"
 FABRIC_MARK = "<!-- written by `python -m benchmarks.validation regenerate fabric` from here on -->"
+MIXTURES_MARK = (
+    "<!-- written by `python -m benchmarks.validation regenerate mixtures` from here on -->"
+)
 PICTURE = "images/validation-training.svg"
 WHOLE, SUBSET = "All runs", "The subset of the tests"
 LARGE = 10
@@ -312,6 +316,7 @@ def joined(
     fabric: str | None = None,
     settings: str | None = None,
     optima: str | None = None,
+    mixtures: str | None = None,
 ) -> str:
     """A document with one of its parts replaced.
 
@@ -320,7 +325,8 @@ def joined(
     >>> joined("# A\\n", training="## B\\n").splitlines() == ["# A", "", MARK, "", "## B"]
     True
     """
-    rest, _, fifth = document.partition(OPTIMA_MARK)
+    rest, _, sixth = document.partition(MIXTURES_MARK)
+    rest, _, fifth = rest.partition(OPTIMA_MARK)
     rest, _, fourth = rest.partition(SETTINGS_MARK)
     rest, _, third = rest.partition(FABRIC_MARK)
     first, _, second = rest.partition(MARK)
@@ -330,6 +336,7 @@ def joined(
         (FABRIC_MARK, third, fabric),
         (SETTINGS_MARK, fourth, settings),
         (OPTIMA_MARK, fifth, optima),
+        (MIXTURES_MARK, sixth, mixtures),
     ):
         part = (old if new is None else new).strip("\n")
         text += f"\n{mark}\n\n{part}\n" if part else ""
