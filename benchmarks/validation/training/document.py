@@ -86,21 +86,17 @@ does not state takes the same default everywhere (`nest_core/calibration/trainin
 
 
 MIXTURES_APART = (
-    "- *Too slow*, DeepSeek-V3 on B200 with ep 32: most of the predicted time are the experts' "
-    "all-to-alls between nodes, a copy of a token per expert. Megatron-Bridge's recipes for B200 "
-    "name HybridEP, which sends one per node, but the row does not: so dispatched the prediction "
-    "is 25.7 s instead of 59.4, against 19.7 measured, and 22.7 s with expert overlap. Rows whose "
-    "notes name DeepEP are priced with it, by which DeepSeek-V3 and Kimi K2 on H100 went from 35 "
-    "to 62 % too slow to at most 12 % off.",
-    "- *Too slow*, GPT-OSS-120B on H100: the table leaves ep open and the example's configuration "
-    "has 8 or 64. At 8 the weights of an eighth of the experts are gathered per micro-batch; at 64 "
-    "the prediction is 4.46 s instead of 11.13, against 4.30 measured.",
-    "- *Too fast* (Qwen3-30B-A3B, Qwen3-235B-A22B, GPT-OSS-120B). Early containers of "
-    "Megatron-Bridge, or recipes that later ones replaced: the same models on equal devices with "
-    "the same batch took 22 s instead of 49 (Qwen3-235B-A22B on B300, micro-batches of 2 for 1), "
-    "29 instead of 51 (Qwen3-30B-A3B on H100) and 2.5 instead of 4.0 (GPT-OSS-120B on GB300) in "
-    "other containers, where the same predictions are 24, 46 and 36 % off. Nothing that a row "
-    "states tells such runs apart.",
+    "- *Too slow*, GPT-OSS-120B on H100 (AutoModel): the table leaves ep open and the example's "
+    "configuration has 8 or 64. At 8 the weights of an eighth of the experts are gathered per "
+    "micro-batch; at 64 the prediction is 4.83 s instead of 12.02, against 4.30 measured.",
+    "- *Too slow*, Qwen3-235B-A22B on 64 GB200 in the container of 25.09: 13.2 of the predicted "
+    "23.2 s are launches of kernels, against 14.7 measured. Later recipes leave them to CUDA "
+    "graphs; what that one did is not known.",
+    "- *Too fast* (Qwen3-30B-A3B, GPT-OSS-120B). Early containers of Megatron-Bridge, or recipes "
+    "that later ones replaced: the same models on equal devices with the same batch took 29 s "
+    "instead of 51 (Qwen3-30B-A3B on H100) and 2.5 instead of 4.0 (GPT-OSS-120B on GB300) in other "
+    "containers, where the same predictions are 15 % too slow and 30 % too fast. Nothing that a "
+    "row states tells such runs apart.",
 )
 """Why mixtures are far off, from the rows' notes, siblings and predicted shares."""
 

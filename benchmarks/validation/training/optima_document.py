@@ -69,11 +69,10 @@ REASONS = (
     ),
     (
         "mixture of experts",
-        "recomputation that a row leaves open is taken for full where nothing less fits; chosen "
-        "plans fit with less, in deeper pipelines and smaller micro-batches. Some measured plans "
-        "that spread experts over nodes are priced too high (MBRIDGE-049, MBRIDGE-207), and the "
-        "chosen ones stay within nodes. Where model is far below 1, containers were early ones "
-        '("Mixtures of experts more than 50 % off").',
+        "recomputation that a row leaves open is that of its recipe, where one is known. Chosen "
+        "plans keep experts within nodes where runs spread them over several (MBRIDGE-049, "
+        'MBRIDGE-092, MBRIDGE-138; "Expert degrees"). Where model is far below 1, containers were '
+        'early ones ("Mixtures of experts more than 50 % off").',
     ),
 )
 """What the tables do not say, of the classes whose names hold a word."""
