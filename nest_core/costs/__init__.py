@@ -14,6 +14,7 @@ from nest_core.costs.interval import Interval, Span, span_in_words
 from nest_core.costs.layout import (
     AXES,
     DEVICE_ORDERS,
+    MEGATRON_ORDER,
     DeviceOrder,
     Layout,
     device_order,
@@ -99,6 +100,7 @@ __all__ = [
     "DEVICE_ORDERS",
     "IDEAL_OVERLAP",
     "LATE",
+    "MEGATRON_ORDER",
     "NO_OFFLOAD",
     "NO_OVERLAP",
     "RECOMPUTE",

@@ -7,7 +7,7 @@ of all axes at once, tensor parallelism innermost. Nothing is hidden behind comp
 from dataclasses import dataclass
 
 from nest_core.costs.anatomy import Anatomy
-from nest_core.costs.layout import AXES
+from nest_core.costs.layout import MEGATRON_ORDER
 from nest_core.costs.links import PlanLinks, links
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
@@ -68,7 +68,9 @@ def _point(problem: Problem, layer: Anatomy) -> Point:
             f"groups of {room:,}",
             "lower tp, cp or ep, or plan on a larger fabric",
         )
-    return Point(at.tp, at.sp, replicas, 1, at.micro_batch, 0, AXES, cp=at.cp, ep=at.ep, etp=etp)
+    return Point(
+        at.tp, at.sp, replicas, 1, at.micro_batch, 0, MEGATRON_ORDER, cp=at.cp, ep=at.ep, etp=etp
+    )
 
 
 def _seconds(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs.layout import device_order
+from nest_core.costs.layout import AXES, device_order
 from nest_core.costs.plan import Plan
 from nest_core.documents import InputError, csv_text, parsed_json, require
 from nest_core.network import IntArray, Network
@@ -25,7 +25,6 @@ from nest_core.network import IntArray, Network
 __all__ = ["COLUMNS", "RankMapping", "rank_mapping_of", "read_placement"]
 
 COLUMNS = ("device", "rank", "replica", "stage", "tp", "cp", "dp", "ep", "pp")
-_COORDINATES = ("tp", "cp", "dp", "pp")
 _ALIASES = {"replica": "dp", "stage": "pp"}
 _IDLE = -1
 
@@ -101,7 +100,7 @@ def rank_mapping_of(network: Network, plan: Plan) -> RankMapping:
 
 def _parts(plan: Plan) -> dict[str, IntArray]:
     """Rank number and coordinates of every rank, flat arrays of the same length."""
-    columns: dict[str, list[IntArray]] = {name: [] for name in ("rank", *_COORDINATES, "ep")}
+    columns: dict[str, list[IntArray]] = {name: [] for name in ("rank", *AXES, "ep")}
     for stage in range(plan.point.pp):
         point = plan.stage_point(stage)
         ranks = plan.ranks[stage]
@@ -195,7 +194,7 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
 
 def _rank_of_coordinates(plan: Plan) -> dict[tuple[int, ...], int]:
     parts = _parts(plan)
-    keys = zip(*(parts[name].tolist() for name in _COORDINATES), strict=True)
+    keys = zip(*(parts[name].tolist() for name in AXES), strict=True)
     return dict(zip(keys, parts["rank"].tolist(), strict=True))
 
 
@@ -209,12 +208,12 @@ def _rank(
     for other, axis in _ALIASES.items():
         if other in stated:
             stated.setdefault(axis, stated[other])
-    if not set(_COORDINATES) & set(stated):
+    if not set(AXES) & set(stated):
         if set(row) - {"device"}:
             return None
         raise InputError(at, "must name a rank, or tp, cp, dp and pp", dict(row), "add a column")
     place = []
-    for axis in _COORDINATES:
+    for axis in AXES:
         degrees = {getattr(plan.stage_point(s), axis) for s in range(plan.point.pp)}
         require(
             axis in stated or max(degrees) == 1,
@@ -225,7 +224,7 @@ def _rank(
         )
         place.append(_whole(stated.get(axis, 0), f"{at}, {axis}"))
     if tuple(place) not in rank_mapping:
-        words = ", ".join(f"{axis} {at}" for axis, at in zip(_COORDINATES, place, strict=True))
+        words = ", ".join(f"{axis} {at}" for axis, at in zip(AXES, place, strict=True))
         raise InputError(at, "must name a rank that the plan has", words, "count from 0")
     return rank_mapping[tuple(place)]
 

@@ -111,6 +111,11 @@ class Report:
     terms: tuple[tuple[str, float], ...]
     stages: tuple[Stage, ...]
 
+    @property
+    def fullest_bytes(self) -> float:
+        """Bytes of the fullest stage's device, as predicted."""
+        return max(stage.memory.total for stage in self.stages)
+
 
 def price(problem: Problem, plan: Plan) -> Report:
     """Time, terms and memory of a plan.

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.fabric import Clos, Dragonfly
+from nest_core.fabric import BoolArray, Clos, Dragonfly, IntArray
 
 __all__ = [
     "ECMP_DRAWS",
@@ -45,9 +45,7 @@ __all__ = [
 ECMP_DRAWS = 32
 """Hash draws that a time under static ECMP is the mean of: one draw is up to 2x another."""
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

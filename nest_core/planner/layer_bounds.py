@@ -26,14 +26,12 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.costs import LayerTable, Point, Problem, condensed, cost, links
+from nest_core.costs import MEGATRON_ORDER, LayerTable, Point, Problem, condensed, cost, links
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime, TorusShape
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound
 
 __all__ = ["BestCase", "BlockBounds", "LayerBounds", "best_case", "layer_bounds", "untied"]
-
-_ORDER = ("tp", "cp", "dp", "pp")
 
 
 class BlockBounds:
@@ -50,7 +48,7 @@ class BlockBounds:
         self._known = (
             problem.network.torus is not None
             and set(space.device_orders) == {"natural"}
-            and all(order[:2] == _ORDER[:2] for order in space.orders)
+            and all(order[:2] == MEGATRON_ORDER[:2] for order in space.orders)
         )
         self._least = cache(self._least_in_blocks)
 
@@ -80,7 +78,7 @@ class BlockBounds:
         alone = [
             links(
                 self._problem,
-                Point(tp, False, 1, 1, 1, 0, _ORDER, tuple(block), cp),
+                Point(tp, False, 1, 1, 1, 0, MEGATRON_ORDER, tuple(block), cp),
             ).time(axis, kind)
             for block in every.tolist()
         ]

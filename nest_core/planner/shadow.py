@@ -254,9 +254,7 @@ def head_room_steps(
 
 
 def _fits(report: Report, problem: Problem) -> bool:
-    return max(stage.memory.total for stage in report.stages) <= problem.planned_bytes * (
-        1 + _ROUNDING
-    )
+    return report.fullest_bytes <= problem.planned_bytes * (1 + _ROUNDING)
 
 
 def _roomier(problem: Problem) -> Problem:

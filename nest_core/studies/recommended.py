@@ -437,7 +437,7 @@ def recommended(
     expected = modelled.mean(axis=1)
     chosen = int(expected.argmin())
     seconds = modelled * np.exp(_errors(plans, spread, seed))
-    needed = np.array([[_held(report)] for report in reports])
+    needed = np.array([[report.fullest_bytes] for report in reports])
     errors = np.exp(problem.memory_spread * spread.memory(PRICED, seed))
     fits = needed * errors <= problem.memory_bytes  # (plans, draws)
     regret = (
@@ -458,7 +458,9 @@ def recommended(
         report=reports[chosen],
         expected_s=float(expected[chosen]),
         interval=interval_of(scenario, problem, reports[chosen]),
-        fits=fits_chance(_held(reports[chosen]), problem.memory_bytes, problem.memory_spread),
+        fits=fits_chance(
+            reports[chosen].fullest_bytes, problem.memory_bytes, problem.memory_spread
+        ),
         measured=measured[chosen],
         draws=draws,
         proven=sum(result.proven for result in won),
@@ -470,11 +472,6 @@ def recommended(
         spread=spread,
         local=local[chosen],
     )
-
-
-def _held(report: Report) -> float:
-    """Bytes of the fullest device, as predicted."""
-    return max(stage.memory.total for stage in report.stages)
 
 
 @dataclass(frozen=True, slots=True)

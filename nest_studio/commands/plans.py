@@ -206,7 +206,7 @@ def memory(
         "feasible": report.feasible,
         "reason": report.reason,
         "memory_limit_bytes": report.memory_limit_bytes,
-        "fullest_bytes": max(stage.memory.total for stage in report.stages),
+        "fullest_bytes": report.fullest_bytes,
         "memory": memory_json(values, report),
         "communicators": max(given.stage_point(s).communicators for s in range(given.point.pp)),
         "plan": given.to_json(),

@@ -339,7 +339,7 @@ def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
 
 
 def _verdict(report: Report) -> str:
-    fullest = max(stage.memory.total for stage in report.stages)
+    fullest = report.fullest_bytes
     fits = (
         f"Fits: {humanise_bytes(fullest)} of {humanise_bytes(report.memory_limit_bytes)}."
         if report.feasible

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.costs import Plan, Point, price
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, price
 from nest_core.costs.timeline import pass_steps, timeline
-from nest_core.teaching.lessons.figure import ORDER, bare_chain, noded
+from nest_core.teaching.lessons.figure import bare_chain, noded
 
 WIDTH, SIZE = 2, 64e6
 
@@ -22,7 +22,7 @@ def _stepped(schedule, pp, m, nic_GBps=50):
         (0.0, *(SIZE,) * (layers - 1), 0.0),
         m,
     )
-    point = Point(WIDTH, True, 1, pp, 1, 0, ORDER, schedule=schedule, interleave=virtual)
+    point = Point(WIDTH, True, 1, pp, 1, 0, MEGATRON_ORDER, schedule=schedule, interleave=virtual)
     report = price(whole, Plan(point, tuple(range(layers + 1)), ("none",) * pp))
     return report, pass_steps(whole, timeline(whole, report)), whole.network.link_map
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
@@ -42,6 +41,7 @@ from nest_core.hardware import (
     load_stack,
     under,
 )
+from nest_core.network import FloatArray
 
 __all__ = [
     "Calibrated",
@@ -51,8 +51,6 @@ __all__ = [
     "stack_document",
     "stack_toml",
 ]
-
-Array = npt.NDArray[np.float64]
 
 FAR = 5.0
 """A run that takes so many times what is predicted, or so little, was read wrongly."""
@@ -128,7 +126,7 @@ class Calibration:
     family: str
     stack: str
     parameters: tuple[FittedParameter, ...]
-    covariance: Array
+    covariance: FloatArray
     curves: tuple[Curve, ...]
     runs: tuple[Calibrated, ...]
     skipped: tuple[Unread, ...]
@@ -173,7 +171,7 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     stack = Counter(run.stack for run in runs).most_common(1)[0][0]
     prior = _prior(runs[0], stack, curves)
 
-    def predicted(at: Array) -> Array:
+    def predicted(at: FloatArray) -> FloatArray:
         """Return logarithms of seconds with factors, as logarithms, away from each run's centre."""
         times = [
             predict(run, factors=_factors(run, at, curves), curves=curves).iteration_s
@@ -230,13 +228,15 @@ def _prior(run: Run, stack: str, curves: tuple[Curve, ...]) -> Knowledge:
     )
 
 
-def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]:
+def _factors(run: Run, at: FloatArray, curves: tuple[Curve, ...]) -> dict[str, float]:
     """Return factors on the parameters of a run under its own stack."""
     knowledge = _prior(run, run.stack, curves)
     return knowledge.factors(knowledge.centre + at)
 
 
-def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> Iterator[FittedParameter]:
+def _parameters(
+    run: Run, stack: Stack, at: FloatArray, sd: FloatArray
+) -> Iterator[FittedParameter]:
     """Yield figures under a stack, moved by logarithms; a host that issues nothing has none."""
     shipped = under(accelerator_of(run.accelerator), stack, run.precision)
     for name, step, reach in zip((*PARAMETERS, RUN_FACTOR), at, WIDTH * sd, strict=True):
@@ -282,8 +282,11 @@ def _far(predicted: float, measured: float) -> str:
 
 
 def _most_probable(
-    predicted: Callable[[Array], Array], measured: Array, prior: Array, noise: Array
-) -> tuple[Array, Array, Array, Array]:
+    predicted: Callable[[FloatArray], FloatArray],
+    measured: FloatArray,
+    prior: FloatArray,
+    noise: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the point, errors there, and Jacobians at the start and there.
 
     Steps that make it worse are halved.
@@ -311,12 +314,14 @@ def _most_probable(
     return at, errors, start, jacobian
 
 
-def _spread(slopes: Array, covariance: Array, noise: float) -> float:
+def _spread(slopes: FloatArray, covariance: FloatArray, noise: float) -> float:
     """Return standard deviation of the logarithm of a run's time."""
     return float(np.sqrt(slopes @ covariance @ slopes + noise**2))
 
 
-def _jacobian(predicted: Callable[[Array], Array], at: Array, here: Array) -> Array:
+def _jacobian(
+    predicted: Callable[[FloatArray], FloatArray], at: FloatArray, here: FloatArray
+) -> FloatArray:
     """Return derivatives of the logarithms of predicted times, (runs, parameters)."""
     return np.column_stack(
         [(here - predicted(at - step)) / _MOVE for step in _MOVE * np.eye(len(at))]

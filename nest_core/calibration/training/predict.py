@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.calibration.training.machines import accelerator_of, fabric_of, model_of, network_of
 from nest_core.calibration.training.runs import (
@@ -51,6 +50,7 @@ from nest_core.hardware import (
     load_stack,
     under,
 )
+from nest_core.network import FloatArray
 from nest_core.scenario.job import Job
 from nest_core.workload import offloading, ordered
 
@@ -143,7 +143,7 @@ def predict_rows(
                     row.run,
                     row.outcome,
                     report.iteration_s,
-                    max(stage.memory.total for stage in report.stages),
+                    report.fullest_bytes,
                     accelerator.family.calibrated,
                     tuple(
                         (kind, max(counted_bytes(memory, kind) for memory in memories))
@@ -306,9 +306,6 @@ def problem_of(
     return job_of(run, accelerator, factors, curves).problem_on(
         network_of(run.fabric or fabric_of(run))
     )
-
-
-FloatArray = npt.NDArray[np.float64]
 
 
 STEP = 0.05

@@ -25,7 +25,7 @@ from nest_core.calibration.training.cells import (
 )
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.runs import Run
-from nest_core.costs import Point
+from nest_core.costs import MEGATRON_ORDER, Point
 from nest_core.documents import GB, InputError
 from nest_core.hardware.stacks import Stack, all_stacks, default_stack, load_stack
 from nest_core.workload.recomputation import recomputation
@@ -34,7 +34,6 @@ __all__ = ["DEFAULTS", "Unusable", "run_of"]
 
 MAX_DEVICES = 1_048_576
 MAX_LAYERS = 1_998
-MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
 
 DEFAULTS: Mapping[str, str] = {
     "kv_heads": "as many as heads",

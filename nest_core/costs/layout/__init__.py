@@ -3,6 +3,7 @@
 from nest_core.costs.layout.layout import (
     AXES,
     DEVICE_ORDERS,
+    MEGATRON_ORDER,
     DeviceOrder,
     Layout,
     device_order,
@@ -18,6 +19,7 @@ from nest_core.costs.layout.seatings import SEATING, seated, seatings
 __all__ = [
     "AXES",
     "DEVICE_ORDERS",
+    "MEGATRON_ORDER",
     "SEATING",
     "DeviceOrder",
     "Layout",

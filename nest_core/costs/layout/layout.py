@@ -37,6 +37,7 @@ from nest_core.network import FloatArray, IntArray, Network, TorusShape
 __all__ = [
     "AXES",
     "DEVICE_ORDERS",
+    "MEGATRON_ORDER",
     "DeviceOrder",
     "Layout",
     "device_order",
@@ -48,7 +49,10 @@ __all__ = [
     "seatings_among",
 ]
 
-AXES = ("tp", "cp", "dp", "pp")
+MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
+"""Axes as Megatron-LM numbers its ranks, innermost first."""
+AXES = MEGATRON_ORDER
+"""The same in no order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 
-from nest_core.costs import Plan, Point, Report
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report
 from nest_core.interop.exporters.values import (
     ExportFiles,
     check_plain_experts,
@@ -34,7 +34,6 @@ from nest_core.scenario import ScenarioValues
 __all__ = ["export_maxtext", "mesh_dimensions"]
 
 _NAME = "MaxText"
-_ORDER = ("tp", "cp", "dp", "pp")
 _AXES = ("expert", "tensor_sequence", "tensor", "context", "fsdp", "data", "pipeline")
 """Mesh axes that a plan uses, innermost first."""
 
@@ -63,7 +62,7 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
         Where MaxText cannot express the plan.
     """
     plan, point = report.plan, report.plan.point
-    mapping = launched(scenario, plan, _NAME, (_ORDER,))
+    mapping = launched(scenario, plan, _NAME, (MEGATRON_ORDER,))
     torus = collapse(scenario.fabric).torus
     recompute = plan.recompute[0]
     check_plain_experts(scenario, point, _NAME)

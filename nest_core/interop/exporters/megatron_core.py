@@ -27,7 +27,7 @@ degree is that of the rest, hence ep x etp = cp x tp.
 from collections.abc import Mapping
 from itertools import pairwise
 
-from nest_core.costs import Plan, Point
+from nest_core.costs import MEGATRON_ORDER, Plan, Point
 from nest_core.interop.exporters.values import (
     HostMapping,
     agrees,
@@ -40,7 +40,6 @@ from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model, method_of, modules_of
 
 __all__ = [
-    "ORDER",
     "SWAPPED",
     "Value",
     "architecture",
@@ -54,13 +53,12 @@ __all__ = [
     "swapped",
 ]
 
-ORDER = ("tp", "cp", "dp", "pp")
 SWAPPED = ("tp", "cp", "pp", "dp")
 
 
 def swapped(point: Point) -> bool:
     """Return whether ranks follow the mapping with data parallelism outermost."""
-    return not agrees(point, ORDER)
+    return not agrees(point, MEGATRON_ORDER)
 
 
 def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> HostMapping:
@@ -72,7 +70,7 @@ def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> Host
         For the first part that cannot be expressed.
     """
     point = plan.point
-    mapping = launched(scenario, plan, framework, (ORDER, SWAPPED))
+    mapping = launched(scenario, plan, framework, (MEGATRON_ORDER, SWAPPED))
     refuse_first(
         (
             "moe_act" in modules_of(plan.recompute[0])
@@ -94,10 +92,10 @@ def check_megatron(scenario: ScenarioValues, plan: Plan, framework: str) -> Host
         (
             swapped(point) and point.ep * point.etp != point.cp * point.tp,
             "plan.order",
-            f"must be {'-'.join(ORDER)} for {framework} unless ep x etp = cp x tp, since it "
-            "wants as many data-parallel ranks for experts as for the rest",
+            f"must be {'-'.join(MEGATRON_ORDER)} for {framework} unless ep x etp = cp x tp, since "
+            "it wants as many data-parallel ranks for experts as for the rest",
             "-".join(point.order),
-            f"pin search.order to {'-'.join(ORDER)}, or search.cp to 1",
+            f"pin search.order to {'-'.join(MEGATRON_ORDER)}, or search.cp to 1",
         ),
         (
             point.cp > 1 and scenario.sequence % (2 * point.cp),
@@ -128,9 +126,9 @@ def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> N
         (
             point.zero > 1 and swapped(point),
             "plan.order",
-            f"must be {'-'.join(ORDER)} with ZeRO {point.zero} for {framework}",
+            f"must be {'-'.join(MEGATRON_ORDER)} with ZeRO {point.zero} for {framework}",
             "-".join(point.order),
-            f"pin search.order to {'-'.join(ORDER)}",
+            f"pin search.order to {'-'.join(MEGATRON_ORDER)}",
         ),
         (
             scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping
 from itertools import chain, pairwise
 
-from nest_core.costs import Plan, Point, Report
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
@@ -34,7 +34,6 @@ from nest_core.workload import Model
 __all__ = ["export_torchtitan", "flavour_of"]
 
 _NAME = "torchtitan"
-_ORDER = ("tp", "cp", "dp", "pp")
 _SCHEDULES = {
     "1f1b": "1F1B",
     "gpipe": "GPipe",
@@ -55,7 +54,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """
     plan, recompute = report.plan, report.plan.recompute[0]
     package, flavour, base = flavour_of(scenario.model)
-    rank_mapping = launched(scenario, plan, _NAME, (_ORDER,))
+    rank_mapping = launched(scenario, plan, _NAME, (MEGATRON_ORDER,))
     _check(scenario, plan, recompute)
     top = header(scenario, plan, "torchtitan")
     lines = [

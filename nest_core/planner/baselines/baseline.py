@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import (
+    MEGATRON_ORDER,
     Plan,
     Point,
     Problem,
@@ -219,9 +220,6 @@ def paper_space(name: str, space: SearchSpace) -> SearchSpace:
         allowed = getattr(space, field)
         narrowed[field] = tuple(value for value in allowed if value in values) or allowed
     return replace(space, **narrowed)
-
-
-MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
 
 
 def default_order(space: SearchSpace) -> tuple[str, ...]:

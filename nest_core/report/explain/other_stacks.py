@@ -27,7 +27,7 @@ def name_stack_for_plan(scenario: ScenarioValues, report: Report) -> Report:
     for stack, other in _other_scenarios(scenario):
         priced = price(other.problem(report.plan.recompute), report.plan)
         if priced.feasible:
-            needed = humanise_bytes(max(stage.memory.total for stage in priced.stages))
+            needed = humanise_bytes(priced.fullest_bytes)
             return replace(
                 report, reason=f"{report.reason}; under {stack.name} it fits, in {needed}"
             )

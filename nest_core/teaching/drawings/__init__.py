@@ -136,9 +136,7 @@ def _grown(part: Any, factor: float) -> Any:
 def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
     """Return the views of plans, each with a finding over all of them."""
     reports = {name: report for name, report in plans.reports.items() if report is not None}
-    needs = {
-        name: max(stage.memory.total for stage in report.stages) for name, report in reports.items()
-    }
+    needs = {name: report.fullest_bytes for name, report in reports.items()}
     seconds = {
         name: report.iteration_s
         for name, report in reports.items()

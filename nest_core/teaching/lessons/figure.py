@@ -26,7 +26,6 @@ from nest_core.workload import load_model
 __all__ = [
     "LEVEL_NAMES",
     "NODE_GBPS",
-    "ORDER",
     "UPLINK_GBPS",
     "Given",
     "LessonFigure",
@@ -166,9 +165,6 @@ class LessonFigure:
         )
         return row[name]
 
-
-ORDER = ("tp", "cp", "dp", "pp")
-"""Megatron-LM's."""
 
 NODE_GBPS = 450.0
 """One H100 into NVLink 4, one direction."""

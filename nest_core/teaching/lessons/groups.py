@@ -3,14 +3,13 @@
 from functools import cache
 
 from nest_core.calibration.collectives.sweep import sweep
-from nest_core.costs import Plan, Point, Report, even_cuts, links, price
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report, even_cuts, links, price
 from nest_core.documents.units import format_ratio, from_gbps_bytes, from_microseconds
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse, collective
 from nest_core.planner import SearchSpace, search
 from nest_core.teaching.lessons.figure import (
     NODE_GBPS,
-    ORDER,
     UPLINK_GBPS,
     Given,
     LessonFigure,
@@ -54,7 +53,7 @@ def spread_experts(ep: int, node: int, imbalance: float) -> Report:
         Load of the hottest device over the mean.
     """
     job = problem(_MIXTURE, _TOKENS, _BATCH, _DEVICES, node, imbalance=imbalance, overlap=False)
-    point = Point(1, False, _REPLICAS, _STAGES, 1, 1, ORDER, ep=ep)
+    point = Point(1, False, _REPLICAS, _STAGES, 1, 1, MEGATRON_ORDER, ep=ep)
     return price(job, Plan(point, even_cuts(job.layers, _STAGES), ("full",) * _STAGES))
 
 
@@ -115,7 +114,7 @@ EXPERTS = LessonFigure(
 )
 
 _DENSE, _DENSE_NAME = "llama3-70b", "Llama 3 70B"
-_BLOCK_WIDTHS = (1, 2, 4, 8, 16, 32)
+_WIDTHS = (1, 2, 4, 8, 16, 32)
 _RATIOS = (1, 2, 4, 8)
 
 
@@ -137,7 +136,9 @@ def block_seconds(
         return compute_s, 0, 0.0, 0.0
     calls = table.calls["tp"]
     size = float(calls.bytes[_BLOCK] / calls.number[_BLOCK])
-    times = links(job, Point(tp, True, _DEVICES // tp, 1, 1, 0, ORDER)).time("tp", calls.kind)
+    times = links(job, Point(tp, True, _DEVICES // tp, 1, 1, 0, MEGATRON_ORDER)).time(
+        "tp", calls.kind
+    )
     return compute_s, round(float(calls.number[_BLOCK])), size, float(times.seconds(size)[0])
 
 
@@ -149,7 +150,7 @@ def _tensor(settings: Settings) -> Reveal:
     """Price a sequence through all blocks on one group of each width, nothing hidden."""
     per_node, ratio, tokens = _fabric(settings)
     job = problem(_DENSE, tokens, 1, _DEVICES, per_node, ratio=float(ratio), overlap=False)
-    points = [Point(tp, tp > 1, 1, 1, 1, 0, ORDER) for tp in _BLOCK_WIDTHS]
+    points = [Point(tp, tp > 1, 1, 1, 1, 0, MEGATRON_ORDER) for tp in _WIDTHS]
     reports = {
         _width_name(point.tp, per_node): price(job, Plan(point, (0, job.layers), ("none",)))
         for point in points
@@ -218,7 +219,6 @@ TENSOR = LessonFigure(
 
 _LARGE, _LARGE_NAME = "llama3.1-405b", "Llama 3.1 405B"
 _LARGE_DEVICES, _LARGE_BATCH, _LARGE_TOKENS = 256, 512, 8192
-_WIDTHS = (1, 2, 4, 8, 16, 32)
 
 
 @cache
@@ -245,7 +245,7 @@ def width_reports(per_node: int, ratio: int) -> dict[int, Report | None]:
             micro_batch=(1,),
             zero=(0, 1),
             recompute=("none", "full"),
-            orders=(ORDER,),
+            orders=(MEGATRON_ORDER,),
             idle_devices=False,
         )
         for tp in _WIDTHS

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.costs import Plan, Point, Report, price
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report, price
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
@@ -22,7 +22,6 @@ from nest_core.report.tables import Table
 from nest_core.scenario import load_fabric
 from nest_core.teaching.lessons.figure import (
     LEVEL_NAMES,
-    ORDER,
     Given,
     LessonFigure,
     StageCut,
@@ -165,7 +164,7 @@ def priced(
     """Return the plan with these cuts, priced by the one judge of every plan."""
     used = MAPPINGS[mapping]
     order = (*used, *(device for device in range(network().devices) if device not in used))
-    point = Point(1, False, 1, len(cuts) - 1, 1, 0, ORDER, device_order=order)
+    point = Point(1, False, 1, len(cuts) - 1, 1, 0, MEGATRON_ORDER, device_order=order)
     chain = bare_chain(network(), seconds, (0.0,) * LAYERS, units, micro_batches)
     return price(chain, Plan(point, cuts, ("none",) * point.pp))
 

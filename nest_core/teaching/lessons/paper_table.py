@@ -13,7 +13,7 @@ from functools import cache
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import from_gbps_bytes, humanise_seconds, percent
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, shipped_instance
-from nest_core.paper.published import Instance, StageOrder, evaluate, solve
+from nest_core.paper.published import PAPER_MODELS, Instance, StageOrder, evaluate, solve
 from nest_core.paper.published.costs import boundary_levels
 from nest_core.paper.reproduction import model_name, printed_rows
 from nest_core.report.tables import Table
@@ -28,7 +28,6 @@ READINGS = ("printed", "recomputed", "right order", "and one unit")
 
 ASKED = ("llama2", 256)
 FIGURE = "figure5"
-_MODELS = ("bert", "llama2", "llama3", "mixtral", "gpt3")
 _DEVICES = (64, 128, 256, 512, 1024)
 _PLACED = ("manual", "mcmc", "phaze")
 """Planners whose placements the artifact ships."""
@@ -220,10 +219,10 @@ PAPER_TABLE = LessonFigure(
         Control(
             "model",
             "Model",
-            _MODELS,
+            PAPER_MODELS,
             ASKED[0],
             "A row of figure 5.",
-            tuple(model_name(model) for model in _MODELS),
+            tuple(model_name(model) for model in PAPER_MODELS),
         ),
         Control("devices", "Devices", _DEVICES, ASKED[1], "64 to 1,024."),
     ),

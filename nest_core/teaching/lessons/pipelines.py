@@ -3,6 +3,7 @@
 from functools import cache
 
 from nest_core.costs import (
+    MEGATRON_ORDER,
     RECOMPUTE,
     Plan,
     Point,
@@ -19,7 +20,6 @@ from nest_core.documents import from_gib, require
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.teaching.lessons.figure import (
-    ORDER,
     Given,
     LessonFigure,
     Plans,
@@ -47,7 +47,7 @@ def played(schedule: str, stages: int, micro_batches: int) -> Timeline:
     schedule : {"gpipe", "1f1b"}
     stages, micro_batches : int
     """
-    point = Point(1, False, 1, stages, 1, 0, ORDER, schedule=schedule)
+    point = Point(1, False, 1, stages, 1, 0, MEGATRON_ORDER, schedule=schedule)
     chain = bare_chain(
         collapse(Hierarchical("bubble", (Tier("switch", stages, 1.0, 0.0, "device"),))),
         (FORWARD_S + BACKWARD_S,) * stages,
@@ -74,7 +74,9 @@ def _flying(schedule: str, given: Settings) -> tuple[int, ...]:
     return tuple(
         map(
             int,
-            in_flight(Point(1, False, 1, stages, 1, 0, ORDER, schedule=schedule), micro_batches),
+            in_flight(
+                Point(1, False, 1, stages, 1, 0, MEGATRON_ORDER, schedule=schedule), micro_batches
+            ),
         )
     )
 
@@ -111,7 +113,7 @@ BUBBLE = LessonFigure(
 def pipeline(schedule: str, recompute: str, stages: int = 8, micro_batches: int = 32) -> Report:
     """Price the plan of the lesson on the stash: ZeRO 1, equal stages of one device per replica."""
     job = problem(_STASH_MODEL, _TOKENS, _REPLICAS * micro_batches, stages * _REPLICAS, stages)
-    point = Point(1, False, _REPLICAS, stages, 1, 1, ORDER, schedule=schedule)
+    point = Point(1, False, _REPLICAS, stages, 1, 1, MEGATRON_ORDER, schedule=schedule)
     return price(job, Plan(point, even_cuts(job.layers, stages), (recompute,) * stages))
 
 
@@ -131,10 +133,6 @@ def _held(given: Settings) -> int:
         "make it smaller",
     )
     return flying[stage - 1]
-
-
-def _fullest_bytes(report: Report) -> float:
-    return max(stage.memory.total for stage in report.stages)
 
 
 STASH = LessonFigure(
@@ -169,10 +167,10 @@ STASH = LessonFigure(
             _held({**given, "stage": 1}) * from_gib(float(given["kept_GiB"]))
         ),
         "beside": lambda given: (_held(given) - 1) * from_gib(float(given["kept_GiB"])),
-        "gpipe": lambda given: _fullest_bytes(pipeline("gpipe", "none", *_sizes(given))),
+        "gpipe": lambda given: pipeline("gpipe", "none", *_sizes(given)).fullest_bytes,
         "kept": lambda given: _stash_report(given).stages[0].memory.activations,
         "stash": lambda given: _stash_report(given).stages[0].memory.stash,
-        "fullest": lambda given: _fullest_bytes(_stash_report(given)),
+        "fullest": lambda given: _stash_report(given).fullest_bytes,
         "limit": lambda given: _stash_report(given).memory_limit_bytes,
         "seconds": lambda given: _stash_report(given).iteration_s,
     },
@@ -183,7 +181,9 @@ STASH = LessonFigure(
 def replica(zero: int, ranks: int, micro_batches: int) -> Report:
     """Price one ZeRO stage of a model that nothing else divides."""
     job = problem(_ZERO_MODEL, _TOKENS, ranks * micro_batches, ranks, min(8, ranks // 2))
-    return price(job, Plan(Point(1, False, ranks, 1, 1, zero, ORDER), (0, job.layers), ("full",)))
+    return price(
+        job, Plan(Point(1, False, ranks, 1, 1, zero, MEGATRON_ORDER), (0, job.layers), ("full",))
+    )
 
 
 @cache

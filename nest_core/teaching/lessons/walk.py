@@ -11,7 +11,7 @@ the class sees it. The schedule is priced like any plan and played back
 from dataclasses import dataclass
 from functools import cache
 
-from nest_core.costs import Plan, Point, price
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, price
 from nest_core.costs.timeline import PassSteps, pass_steps, timeline
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import GB, humanise_rate, humanise_seconds, percent
@@ -19,7 +19,6 @@ from nest_core.network.steps import Steps, steps
 from nest_core.teaching.lessons.contents import Contents, contents
 from nest_core.teaching.lessons.figure import (
     NODE_GBPS,
-    ORDER,
     Given,
     LessonFigure,
     bare_chain,
@@ -285,7 +284,9 @@ def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> P
     """
     order, virtual = SCHEDULES[schedule]
     layers = stages * virtual
-    point = Point(PER_NODE, True, 1, stages, 1, 0, ORDER, schedule=order, interleave=virtual)
+    point = Point(
+        PER_NODE, True, 1, stages, 1, 0, MEGATRON_ORDER, schedule=order, interleave=virtual
+    )
     chain = bare_chain(
         noded(stages, PER_NODE, nic_GBps),
         ((FORWARD_S + BACKWARD_S) / virtual,) * layers,
