@@ -309,6 +309,7 @@ def test_forwarding_tables_come_beside_their_topology(fabric_page):
         assert not page.error
         assert page.session_state["OwnFabric"].document == read
         assert "As read: ibnetdiscover output, net.txt, lfts.txt." in text_of(page)
+        assert "Traffic follows the forwarding tables of 6 switches." in text_of(page)
 
 
 @pytest.mark.parametrize(

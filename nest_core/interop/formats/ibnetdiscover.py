@@ -129,6 +129,8 @@ def read_ibnetdiscover(source: Source) -> Reading:
     if tables:
         _add_tables(source, forwarding, read_tables(source, tables))
         document["routing"] = "tables"
+        followed = plural(len(forwarding), "switch", "switches")
+        notes += (f"Traffic follows the forwarding tables of {followed}.",)
     document["forwarding"] = list(forwarding.values())
     return source.assumed.marked(document), notes
 
