@@ -164,13 +164,12 @@ def _cubes(
     at = [place // _stride(torus, axis) % size for axis, size in enumerate(torus.shape)]
     x, y, _ = (size // CUBE for size in torus.shape)
     cube = at[0] // CUBE + x * (at[1] // CUBE + y * (at[2] // CUBE))
-    copper = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
     for axis in range(3):
         inner = place[at[axis] % CUBE < CUBE - 1]
         yield Bundle(
             inside,
             *_ends(name, axis, inner, inner + _stride(torus, axis)),
-            np.full(len(inner), copper),
+            np.full(len(inner), hall.in_rack_m),
         )
     centre = hall.middle(np.zeros(1, np.int64), np.array([torus.places - 1]))
     boxes = -(-2 * (torus.places // CUBE**3) // prices.optical_switch.used_ports)
@@ -364,14 +363,13 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
         hall.lengths_m(hall.rack_of(node), place[node // (a * p)]),
     )
     first_router, second_router = np.triu_indices(a, 1)
-    inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
     # A router's own number is left out where it counts the others.
     yield from (
         Bundle(
             parts.links[1],
             Side(numbered("router"), group * a + first_router, down + second_router - 1, "router"),
             Side(numbered("router"), group * a + second_router, down + first_router, "router"),
-            np.full(len(first_router), inside),
+            np.full(len(first_router), hall.in_rack_m),
         )
         for group in range(groups)
     )

@@ -245,7 +245,6 @@ def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
     nodes = np.arange(fabric.nodes)
     to_router = hall.lengths_m(hall.rack_of(nodes), place[nodes // per_group])
     local = groups * a * (a - 1) // 2
-    inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
     links = fabric.links_per_pair
     pairs = hall.spread_m(place) if links else Counter[int]()
     wide = links * groups * (groups - 1) // 2
@@ -272,7 +271,7 @@ def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
                 by_metres(to_router, np.full_like(to_router, fabric.nics_per_node)),
                 "nic",
             ),
-            LinkCount("local", rates[1], ((inside, local),) if local else ()),
+            LinkCount("local", rates[1], ((hall.in_rack_m, local),) if local else ()),
             LinkCount("global", rates[2], tuple((m, n * links) for m, n in sorted(pairs.items()))),
         ),
     )
@@ -346,7 +345,6 @@ def _cube_inventory(fabric: Torus, prices: Prices, hall: Hall, rate: float) -> I
     cube = np.arange(cubes)
     centre = hall.middle(np.zeros(1, np.int64), np.array([fabric.places - 1]))
     lengths = hall.lengths_m(hall.rack_of(cube * 64), np.repeat(centre, cubes))
-    inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
     checks: tuple[str, ...] = (
         "Whole cubes are billed as TPU v4 has them, behind optical circuit switches, which smaller "
         "slices share with the rest of their pod: switches are priced by the ports used.",
@@ -363,7 +361,7 @@ def _cube_inventory(fabric: Torus, prices: Prices, hall: Hall, rate: float) -> I
         0.0,
         (SwitchCount("optical", boxes, optical.ports, rate, 2 * faces * cubes, optical=True),),
         (
-            LinkCount("cube", rate, ((inside, 144 * cubes),), "chip", "chip", copper=True),
+            LinkCount("cube", rate, ((hall.in_rack_m, 144 * cubes),), "chip", "chip", copper=True),
             LinkCount(
                 "between cubes",
                 rate,

@@ -118,6 +118,11 @@ class Hall:
         metres = np.where((across == 0) & (down == 0), floor.in_rack_m.typical, run)
         return np.maximum(1, np.ceil(metres - 1e-9)).astype(np.int64)
 
+    @property
+    def in_rack_m(self) -> int:
+        """Metres of a cable within a rack."""
+        return int(self.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
+
     def spread_m(self, racks: IntArray) -> Counter[int]:
         """Return how many pairs of switches are how many metres apart, by autocorrelation.
 
