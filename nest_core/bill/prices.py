@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from nest_core.documents import InputError, assign, load_toml, named_file, require, setting
-from nest_core.documents.schema import checked, label
+from nest_core.documents.schema import SchemaTable, checked, label
 
 __all__ = [
     "CablePrice",
@@ -70,11 +70,7 @@ class PriceRange:
 NONE = PriceRange(0.0, 0.0, 0.0)
 
 
-class _PriceTable(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
-
-
-class PriceFigure(_PriceTable):
+class PriceFigure(SchemaTable):
     """A figure with its ends, where it comes from and of when; ends default to the typical."""
 
     typical: _Amount
@@ -111,7 +107,7 @@ _Price = Annotated[PriceFigure, label("price")]
 _Power = Annotated[PriceFigure, label("power")]
 
 
-class _PricedPart(_PriceTable):
+class _PricedPart(SchemaTable):
     """What is bought by the piece for links of a rate; some may be owned."""
 
     name: _Name
@@ -131,7 +127,7 @@ class SwitchPrice(_PricedPart):
     failures_per_year: PriceFigure | None = None
 
 
-class OpticalSwitch(_PriceTable):
+class OpticalSwitch(SchemaTable):
     """``[optical_switch]``: one fibre per port; of its ports, ``used_ports`` serve racks."""
 
     name: _Name
@@ -148,7 +144,7 @@ class Nic(_PricedPart):
     power_W: _Power
 
 
-class Transceiver(_PriceTable):
+class Transceiver(SchemaTable):
     """``[[transceiver]]``: a module of ``ports`` links of ``rate_Gbps`` each.
 
     What no source states is absent: the bill says so.
@@ -181,7 +177,7 @@ class CablePrice(_PricedPart):
     on_request: bool = False
 
 
-class Server(_PriceTable):
+class Server(SchemaTable):
     """``[[server]]``: power and height of a node, for racks; its price, for what it trains."""
 
     name: _Name
@@ -191,7 +187,7 @@ class Server(_PriceTable):
     price_usd: PriceFigure | None = None
 
 
-class Floor(_PriceTable):
+class Floor(SchemaTable):
     """``[floor]``: racks, rows and cable runs."""
 
     server: str = ""
@@ -210,7 +206,7 @@ class Floor(_PriceTable):
     unknown_m: PriceFigure
 
 
-class _Cabling(_PriceTable):
+class _Cabling(SchemaTable):
     media: Annotated[
         _Name,
         label(
@@ -218,16 +214,16 @@ class _Cabling(_PriceTable):
             "Optics at every length, the cheapest that reaches, or one kind throughout.",
         ),
     ] = "optical"
-    tiers: Annotated[dict[_Name, _Name], Field(max_length=64)] = {}
+    tiers: dict[_Name, _Name] = Field(default={}, max_length=64)
 
 
-class _PerRate(_PriceTable):
+class _PerRate(SchemaTable):
     price_usd_per_Gbps: PriceFigure
     power_W_per_Gbps: PriceFigure
     rack_units: _Ports = 1
 
 
-class _Unlisted(_PriceTable):
+class _Unlisted(SchemaTable):
     switch: _PerRate
     nic: _PerRate
 
@@ -257,7 +253,7 @@ class Years(PriceFigure):
     typical: Annotated[float, Field(ge=0.1, le=50)]
 
 
-class Ownership(_PriceTable):
+class Ownership(SchemaTable):
     """``[ownership]``: what keeping a cluster costs; what no source states is absent."""
 
     years: Annotated[Years, label("years", "How long it is kept.", "years")]
@@ -287,7 +283,7 @@ class Ownership(_PriceTable):
     device_failures_per_year: PriceFigure | None = None
 
 
-class Prices(_PriceTable):
+class Prices(SchemaTable):
     """A checked price list."""
 
     version: Literal[1] = Field(alias="schema")

@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from nest_core.documents import InputError, grouped, named_file, read_text, require
-from nest_core.documents.schema import Name, checked
+from nest_core.documents.schema import Name, SchemaTable, checked
 from nest_core.workload import Kernel, Unit
 
 __all__ = [
@@ -348,9 +348,8 @@ def _table(*kinds: type, **columns: Any) -> type[BaseModel]:
         for name, hint in types.items()
         if name not in ("signature", "measured", "skipped", "_times", "_digest")
     }
-    settings = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
     return create_model(
-        "_".join(kind.__name__ for kind in kinds), __config__=settings, **stated | columns
+        "_".join(kind.__name__ for kind in kinds), __base__=SchemaTable, **stated | columns
     )
 
 

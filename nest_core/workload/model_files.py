@@ -10,10 +10,10 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import ConfigDict, create_model
+from pydantic import create_model
 
 from nest_core.documents import InputError, load_toml, named_file, read_text
-from nest_core.documents.schema import checked
+from nest_core.documents.schema import SchemaTable, checked
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import Model
 from nest_core.workload.traced import is_trace, traced_model
@@ -31,7 +31,7 @@ _FIELDS["ffn"] = (_TYPES["ffn"], 0)
 
 ModelFile = create_model(
     "ModelFile",
-    __config__=ConfigDict(extra="forbid", strict=True, frozen=True),
+    __base__=SchemaTable,
     __doc__="A model preset, or ``workload.model`` as a table, with the fields of `Model`.",
     **_FIELDS,
 )

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from nest_core.documents import InputError, parsed_json, require
-from nest_core.documents.schema import Name, checked
+from nest_core.documents.schema import Name, SchemaTable, checked
 from nest_core.workload.graph import KINDS, SYMBOLS, Graph, Node, graph_of
 from nest_core.workload.models import TRACED, Model, sizes
 from nest_core.workload.operators import operators
@@ -31,21 +31,17 @@ _LOG = logging.getLogger(__name__)
 _LENGTH = list[str | int]
 
 
-class _TracedEntry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _TracedEntry(SchemaTable):
     name: Name
     op: Name
     function: str = ""
-    inputs: list[Name] = []
-    shape: list[_LENGTH] = []
-    weights: list[list[_LENGTH]] = []
+    inputs: list[Name] = Field(default=[])
+    shape: list[_LENGTH] = Field(default=[])
+    weights: list[list[_LENGTH]] = Field(default=[])
     causal: bool = False
 
 
-class _TraceFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class _TraceFile(SchemaTable):
     family: str
     torch: str = ""
     source: str = ""

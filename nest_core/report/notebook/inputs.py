@@ -7,10 +7,10 @@ never files: a notebook is passed around, and what it names must not be read fro
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 
 from nest_core.documents.errors import InputError
-from nest_core.documents.schema import check_plain, checked
+from nest_core.documents.schema import SchemaTable, check_plain, checked
 from nest_core.scenario import Scenario
 from nest_core.studies.parameters import renamed
 
@@ -19,11 +19,10 @@ __all__ = ["SCENARIO_KINDS", "checked_inputs"]
 
 def _table(**fields: Any) -> type[BaseModel]:
     """Return a table of these fields: types, with their defaults where they may be left out."""
-    config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
     defined: dict[str, Any] = {
         name: field if isinstance(field, tuple) else (field, ...) for name, field in fields.items()
     }
-    return create_model("Inputs", __config__=config, **defined)
+    return create_model("Inputs", __base__=SchemaTable, **defined)
 
 
 _SCENARIO: dict[str, Any] = {"document": dict[str, Any], "overrides": (dict[str, Any], {})}
