@@ -7,7 +7,7 @@ all-gather makes, what an all-reduce or a reduce-scatter adds up, what a permute
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,10 @@ _AXES = re.compile(r"mesh\[(.*?)\] \{(.*?)\}")
 _DEGREE = re.compile(r"'(\w+)'=(\d+)")
 _INNER = re.compile(r"(?:calls|body|to_apply)=%?([\w.\-]+)")
 _CONDITION = re.compile(r"condition=%?([\w.\-]+)")
-_TRIPS = re.compile(r"s32\[\]\S* constant\((\d+)\)")
+_MADE = re.compile(r"%([\w.\-]+) = .*? (constant|add|copy|tuple)\(([^)]*)\)")
+_LIMIT = re.compile(r"[su]32\[\]\S* constant\((\d+)\)")
+_COUNTER = re.compile(r"get-tuple-element\(.*index=(\d+)")
+_NAME = re.compile(r"%([\w.\-]+)")
 _SCATTER = "all-reduce-scatter"
 
 
@@ -74,11 +77,24 @@ def _calls(
             yield kind.replace("-", "_"), 1.0, _size(match)
             continue
         condition = _CONDITION.search(line)
-        trips = _TRIPS.findall("\n".join(bodies.get(condition[1], ()))) if condition else ()
-        times = float(trips[0]) if trips else 1.0
         for inner in _INNER.findall(line):
+            times = _trips(bodies.get(condition[1], ()), bodies.get(inner, ())) if condition else 1
             for kind, number, size in calls(inner):
                 yield kind, times * number, times * size
+
+
+def _trips(condition: Sequence[str], body: Sequence[str]) -> int:
+    """Return how often a loop runs whose counter begins at 0; that of a ring may grow by two."""
+    limit, place = (
+        next(map(int, pattern.findall("\n".join(condition))), otherwise)
+        for pattern, otherwise in ((_LIMIT, 1), (_COUNTER, 0))
+    )
+    made = {name: (kind, operands) for name, kind, operands in _MADE.findall("\n".join(body))}
+    name = next(reversed(made), "")  # from the root, which hands the counter on
+    while made.get(name, ("",))[0] in ("tuple", "copy"):
+        name, place = _NAME.findall(made[name][1])[place], 0
+    terms = [made.get(term, ("", "")) for term in _NAME.findall(made.get(name, ("", ""))[1])]
+    return math.ceil(limit / next((int(n) for kind, n in terms if kind == "constant"), 1))
 
 
 def _size(match: re.Match[str]) -> float:
