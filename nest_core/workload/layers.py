@@ -18,6 +18,7 @@ from nest_core.workload.operators import (
     PLAIN_LAUNCHES,
     WRITTEN_ONCE,
     Operator,
+    held_elements,
     kept_bytes,
     operators,
 )
@@ -359,12 +360,15 @@ def _by_operator(
     graph: Graph, evaluated: tuple[Operator, ...], at: Sizes, strategy: Strategy
 ) -> Iterator[Module]:
     """Full and selective recomputation as checkpoints of PyTorch or JAX run them."""
-    saved = saved_outputs(graph, strategy.checkpoint)
+    drawn = (":mask",) if strategy.checkpoint == "jax" else ()  # by a key of its own
+    saved = saved_outputs(graph, strategy.checkpoint, run_again(graph, evaluated, (), drawn))
     for name, stays in (("full", ()), ("core_attn", saved)):
-        again = run_again(graph, evaluated, stays)
+        again = run_again(graph, evaluated, stays, drawn)
         calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
         nodes = (graph[node] for node in (graph.nodes[0].name, *stays))
-        boundary_bytes = sum(strategy.width * count(node.shape, at, node.split) for node in nodes)
+        boundary_bytes = sum(
+            strategy.width * held_elements(graph, node, node, at) for node in nodes
+        )
         yield Module(name, again, calls, min(boundary_bytes, kept_bytes(evaluated)))
 
 

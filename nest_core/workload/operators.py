@@ -32,6 +32,7 @@ __all__ = [
     "Kernel",
     "Launching",
     "Operator",
+    "held_elements",
     "issued",
     "kept_bytes",
     "masks_fused",
@@ -497,7 +498,7 @@ def _kept(
     def save(entry: Node) -> None:
         source = graph.source(entry)
         if not source.is_tokens:  # a few bytes per token
-            tensors.append((source.name, width * _held(graph, source, node, sizes)))
+            tensors.append((source.name, width * held_elements(graph, source, node, sizes)))
 
     inputs = graph.inputs(node)
     written = count(node.shape, sizes, node.split)
@@ -540,7 +541,7 @@ def _kept(
     return tensors
 
 
-def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
+def held_elements(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
     """Elements that a rank keeps of a tensor."""
     if source.op != "collective":
         return count(source.shape, sizes, source.split)

@@ -28,8 +28,8 @@ Selective recomputation is by operator [2]_: the outputs of attention, of reduce
 the first, third, fifth... product of a block stay, and of the others those are made again that
 backward reads or that lead there. Products in 8 bits are not among those that stay, so all of them
 but the last run again. JAX's checkpoints run again what backward reads; ``selective`` is there that
-all products with weights stay (`jax.checkpoint_policies`, MaxText's ``minimal``), of which the
-last of a block is read by nothing.
+of products with weights all stay that it reads, summed over the ranks that share them (MaxText's
+``minimal``, and its names of the experts' products).
 
 References
 ----------
@@ -244,26 +244,36 @@ def _of(graph: Graph, node: Node, module: str) -> bool:
 
 
 _PRODUCTS = ("linear", "grouped_linear")
+_SUMS = (("all_reduce",), ("reduce_scatter",))
 
 
-def saved_outputs(graph: Graph, checkpoint: str) -> tuple[str, ...]:
+def saved_outputs(graph: Graph, checkpoint: str, read: Collection[str]) -> tuple[str, ...]:
     """Nodes whose output stays under recomputation by operator.
 
     Parameters
     ----------
     checkpoint : {"per_operator", "per_operator_narrow", "jax"}
         As of `Strategy`.
+    read : collection of str
+        What backward reads, or what leads there (`run_again`).
     """
     products = [node.name for node in graph.nodes if node.op in _PRODUCTS]
-    if checkpoint == "jax":
-        return tuple(products[:-1])
-    attention = [node.name for node in graph.nodes if node.op == "attention"]
-    summed = [node.name for node in graph.nodes if node.forward == ("reduce_scatter",)]
-    return (*(products[::2] if checkpoint == "per_operator" else ()), *attention, *summed)
+    sums = {node.inputs[0]: node.name for node in graph.nodes if node.forward in _SUMS}
+    if checkpoint == "jax":  # a product is whole before it is kept
+        return tuple(sums.get(name, name) for name in products if name in read)
+    others = [
+        node.name
+        for node in graph.nodes
+        if node.op == "attention" or node.forward == ("reduce_scatter",)
+    ]
+    return (*(products[::2] if checkpoint == "per_operator" else ()), *others)
 
 
 def run_again(
-    graph: Graph, replayed: Sequence[Operator], saved: Collection[str] = ()
+    graph: Graph,
+    replayed: Sequence[Operator],
+    saved: Collection[str] = (),
+    drawn: tuple[str, ...] = (),
 ) -> frozenset[str]:
     """Nodes of a block that run again until all that backward reads is there.
 
@@ -273,8 +283,15 @@ def run_again(
         Of the graph.
     saved : collection of str
         Those whose output is there already.
+    drawn : tuple of str
+        How names of tensors end that are made without inputs.
     """
-    wanted = [name.split(":")[0] for operator in replayed for name, _ in operator.kept]
+    wanted = [
+        name.split(":")[0]
+        for operator in replayed
+        for name, _ in operator.kept
+        if not name.endswith(drawn)
+    ]
     again: set[str] = set()
     while wanted:
         name = wanted.pop()
