@@ -84,9 +84,11 @@ class Compilation(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of ``nest-studio compiled --json``."""
-        kinds = [kind for kind in KINDS if kind in self.ours or kind in self.theirs]
-        none = (0.0, 0.0)
-        calls = [(kind, self.ours.get(kind, none), self.theirs.get(kind, none)) for kind in kinds]
+        calls = [
+            (kind, self.ours.get(kind, (0.0, 0.0)), self.theirs.get(kind, (0.0, 0.0)))
+            for kind in KINDS
+            if kind in {*self.ours, *self.theirs}
+        ]
         return {
             "plan": self.report.plan.to_json(),
             "stage": self.stage,
@@ -109,14 +111,12 @@ class Compilation(Result):
     def tables(self) -> tuple[Table, ...]:
         """Return memory and collectives, ours beside the compiler's."""
         fields = self.to_json()
-        verdict = "takes" if self.fits else "refuses"
-        total = humanise_bytes(self.terms["in all"][1])
-        limit = humanise_bytes(self.limit_bytes)
-        by = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return (
             Table(
-                f"The compiler {verdict} stage {self.stage + 1}: {total} of {limit}",
-                f"Bytes on a device; {by}",
+                f"The compiler {'takes' if self.fits else 'refuses'} stage {self.stage + 1}: "
+                f"{humanise_bytes(self.terms['in all'][1])} of {humanise_bytes(self.limit_bytes)}",
+                "Bytes on a device; "
+                + ", ".join(f"{name} {number}" for name, number in self.versions.items()),
                 [
                     {
                         "term": row["term"],

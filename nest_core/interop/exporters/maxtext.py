@@ -91,7 +91,10 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
         keys["allow_split_physical_axes"], note = _laid(degrees, torus.shape)
         notes.append(note)
     top = header(scenario, plan, "maxtext")
-    lines = [f"{key}: {_yaml(value)}\n" for key, value in keys.items()]
+    lines = [
+        f"{key}: {str(value).lower() if isinstance(value, bool) else value}\n"
+        for key, value in keys.items()
+    ]
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Run on every host; arguments go to MaxText.\n"
         "set -euo pipefail\n"
@@ -419,7 +422,3 @@ def _check_job(scenario: ScenarioValues, recompute: str) -> None:
             "choose one of them",
         ),
     )
-
-
-def _yaml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -305,7 +305,9 @@ def linkload_figure(loads: Loads | None) -> Chart:
             (f"<b>{name}</b>, busiest", f"busiest link, {worst.link}", worst.users, full),
             (f"{name}, {count}", f"{count} links", tier.mean_busy, full),
         ]
-    z = np.array([_with_sum(names, busy) for _, _, busy, _ in rows])
+    z = np.array(
+        [[*(busy.get(name, 0.0) for name in names), sum(busy.values())] for _, _, busy, _ in rows]
+    )
     cells = {
         "type": "heatmap",
         "x": [*(_SHORT[name] for name in names), "together"],
@@ -341,11 +343,6 @@ def linkload_figure(loads: Loads | None) -> Chart:
             yaxis=bare_axis(range=[len(rows) - 0.5, -0.5], ticksuffix=" "),
         ),
     )
-
-
-def _with_sum(names: list[str], values: Mapping[str, float]) -> list[float]:
-    """Return a value per class, and all together."""
-    return [*(values.get(name, 0.0) for name in names), sum(values.values())]
 
 
 def _load_finding(loads: Loads) -> str:
