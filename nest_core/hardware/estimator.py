@@ -141,14 +141,15 @@ def measured_share(
             times * seconds(kernel, accelerator, precision, operator.op, direction),
         )
         for operator, times in runs
-        for direction, kernels in (
-            ("forward", operator.forward),
-            ("backward", operator.backward),
-        )
+        for direction, kernels in _passes(operator)
         for kernel in kernels
     ]
     total = sum(kernel_s for _, kernel_s in timed)
     return sum(measured_s for measured_s, _ in timed) / total if total else 0.0
+
+
+def _passes(operator: Operator) -> tuple[tuple[Direction, tuple[Kernel, ...]], ...]:
+    return ("forward", operator.forward), ("backward", operator.backward)
 
 
 def _waves(

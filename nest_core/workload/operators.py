@@ -376,7 +376,7 @@ def _kernels(
         again = written
     elif node.op in ("dispatch", "combine"):
         again = 0.0
-    elif _saves_nothing(node):
+    elif node.op in ("elementwise", "dropout") and _SAVES_NOTHING.issuperset(_functions(node)):
         again = 0.0
         masks = _MASK_BYTES * written if "dropout" in _functions(node) else 0.0
         if "add" in _functions(node):  # the gradient of a sum is handed on, and summed up once
@@ -564,9 +564,3 @@ def masks_fused(node: Node, sizes: Sizes) -> bool:
 
 def _functions(node: Node) -> list[str]:
     return (node.function or node.op).split("+")
-
-
-def _saves_nothing(node: Node) -> bool:
-    return node.op in ("elementwise", "dropout") and all(
-        name in _SAVES_NOTHING for name in _functions(node)
-    )

@@ -197,16 +197,12 @@ def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Widget]:
 
 
 @kept_per_edition(1)
-def _media() -> tuple[str, ...]:
-    return load_prices().media
-
-
 def _field(of: Parameter) -> Widget:
     """Return what the widget of a fabric's setting takes: nothing only where its file has none."""
     if of.key == MEANING:
         return MEANINGS
     if of.name == "optics":
-        return OneOf(_media(), empty=of.present is None)
+        return OneOf(load_prices().media, empty=of.present is None)
     if of.kind is list:
         return Listed()
     if of.kind is str:

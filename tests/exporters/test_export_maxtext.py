@@ -94,11 +94,24 @@ def test_a_mesh_that_does_not_lie_is_split_and_the_nearest_offered() -> None:
     assert "nearest degrees that lie on whole dimensions are tensor " in files.notes[-1]
 
 
-def test_no_recomputation_is_minimal() -> None:
+def test_no_recomputation_keeps_products_and_attention() -> None:
     """The policy ``none`` compiles to what ``full`` does."""
-    for recompute, policy in (("none", "minimal"), ("full", "full")):
-        files = exported("maxtext", scenario(), dp=64, zero=3, recompute=recompute).files
-        assert keys_of(dict(files))["remat_policy"] == policy
+    for recompute, policy in (("none", "minimal_with_context"), ("full", "full")):
+        files = exported("maxtext", scenario(), dp=64, zero=3, recompute=recompute)
+        assert keys_of(dict(files.files))["remat_policy"] == policy
+        assert any("holds less than planned" in note for note in files.notes) == (policy != "full")
+
+
+def test_products_of_experts_are_kept_by_name() -> None:
+    """Of which ``minimal`` leaves out the up projection."""
+    tpu = scenario("mixtral-8x7b", "tpu-v4-4x4x4", 'accelerator="tpu-v4"')
+    for recompute, policy in (("none", "custom"), ("selective", "custom"), ("full", "full")):
+        files = exported("maxtext", tpu, dp=64, zero=3, recompute=recompute).files
+        keys = keys_of(dict(files))
+        assert keys["remat_policy"] == policy
+        kept = {key for key, value in keys.items() if value == "device"}
+        assert ("moe_mlpwi_1" in kept) == ("mlpwo" in kept) == (policy == "custom")
+        assert ("context" in kept) == (recompute == "none")
 
 
 def test_jax_keeps_products_under_selective() -> None:

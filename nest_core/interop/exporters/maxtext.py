@@ -7,9 +7,10 @@ slice, elsewhere a node is one. Ranks are numbered with ``expert`` innermost, th
 and ``expert`` cut weights and ``data`` repeats them, so ZeRO 3 is ``fsdp``, ZeRO 0 ``data`` and
 ZeRO 1 ``data`` with ``shard_optimizer_over_data``.
 
-What is recomputed is ``full`` or ``minimal``: the policy ``none`` compiles to what ``full`` does.
-``minimal`` keeps products alone, which is ``selective`` under a stack of JAX's; a plan without
-recomputation becomes it too, and then holds less than planned.
+No policy is without recomputation: the word ``none`` is read as none given, which is ``full``,
+layers scanned or not. ``minimal`` keeps products alone, which is ``selective`` under a stack of
+JAX's; of experts it leaves out the name of the up projection, so ``custom`` names all of them. A
+plan without recomputation keeps what attention made beside products, and holds less than planned.
 Without a pipeline a replica's micro-batches are steps of gradient accumulation; with one they
 pass it together and all wait for the backward pass, which is GPipe's order.
 """
@@ -52,6 +53,11 @@ _BLOCKS: Mapping[str, Mapping[str, object]] = {
 }
 """By family, what its blocks are beside their sizes."""
 
+_PRODUCTS = (
+    "query_proj", "key_proj", "value_proj", "out_proj", "mlpwi_0", "mlpwi_1", "moe_mlpwi_1", "mlpwo"
+)  # fmt: skip
+"""Names of the products of a block with experts, which share the first's and the last's."""
+
 
 def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """Return configuration and launch script of a priced plan.
@@ -76,6 +82,10 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
         "base, norm epsilon) are those of MaxText's base.yml; data is synthetic.",
         "Embedding and head lie outside MaxText's pipeline, on every stage."
         if pipelined(point)
+        else "",
+        "MaxText has no policy that recomputes nothing: the file's keeps products and attention, "
+        "and runs norms, rotations and activations again; a layer holds less than planned."
+        if recompute == "none"
         else "",
     ]
     if torus is not None:
@@ -270,7 +280,7 @@ def _training(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
         "max_target_length": scenario.sequence,
         "per_device_batch_size": point.micro_batch * together / (point.tp * point.cp * point.pp),
         "gradient_accumulation_steps": rounds // together,
-        "remat_policy": "full" if recompute == "full" else "minimal",
+        **_remat(recompute, experts=scenario.model.experts > 1),
         "shard_optimizer_over_data": point.zero == 1,
         **fields_where(point.cp > 1, context_parallel_strategy=scenario.context),
         **fields_where(ring, attention="flash", use_tokamax_splash=True),
@@ -280,6 +290,17 @@ def _training(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
             num_pipeline_microbatches=rounds,
             pipeline_parallel_layers=scenario.model.blocks,
         ),
+    }
+
+
+def _remat(recompute: str, *, experts: bool) -> dict[str, object]:
+    """Return the policy of a recomputation, and what stays by name."""
+    policy = {"full": "full", "none": "minimal_with_context"}.get(recompute, "minimal")
+    by_name = experts and policy != "full"
+    return {
+        "remat_policy": "custom" if by_name else policy,
+        **fields_where(by_name, **dict.fromkeys(_PRODUCTS, "device")),
+        **fields_where(by_name and recompute == "none", context="device"),
     }
 
 

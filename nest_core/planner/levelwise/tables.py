@@ -40,7 +40,13 @@ class LevelLinks(PlanLinks):
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
         times = PlanLinks._measured(self, axis, kind, instances)
         members = 1 if axis == "tied" else len(self.producer_level)
-        return {key: _slowest(time).repeated(members) for key, time in times.items()}
+        return {  # one member, with the slowest alpha and the slowest beta of all
+            key: MessageTime(
+                time.alpha_s.max(axis=1, keepdims=True),
+                time.beta_s_per_byte.max(axis=1, keepdims=True),
+            ).repeated(members)
+            for key, time in times.items()
+        }
 
 
 def level_links(problem: Problem, point: Point, placed_slots: Slots) -> LevelLinks:
@@ -112,13 +118,6 @@ def _most(sides: list[FloatArray], none: float) -> FloatArray | float:
     """Return the largest value of every regime over all members; ``none`` without any."""
     maxima = [side.max(axis=1) for side in sides if side.shape[1]]
     return np.max(maxima, axis=0) if maxima else none
-
-
-def _slowest(time: MessageTime) -> MessageTime:
-    """One member, with the slowest alpha and the slowest beta of all."""
-    return MessageTime(
-        time.alpha_s.max(axis=1, keepdims=True), time.beta_s_per_byte.max(axis=1, keepdims=True)
-    )
 
 
 Hops = dict[tuple[int, int], tuple[MessageTime, int]]

@@ -103,7 +103,11 @@ def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
                 "Layers": _layers(stage),
                 "Bound by": entry.binding.words,
                 "Its share": share(entry.binding.share),
-                "What more of it gives": _gain(entry.binding.more, entry.binding.gain),
+                "What more of it gives": NOTHING
+                if not entry.binding.more
+                else f"takes {entry.binding.more}"
+                if entry.binding.gain is None
+                else f"with {entry.binding.more}: {_more(entry.binding.gain)}",
                 "Then": "; ".join(
                     f"{other.words} ({percent(other.share)})"
                     for other in entry.constraints[1:4]
@@ -377,12 +381,6 @@ def _more(value: float) -> str:
         "no more throughput"
         if abs(value) < 5e-6
         else f"{percent(abs(value))} {'more' if value > 0 else 'less'} throughput"
-    )
-
-
-def _gain(more: str, gain: float | None) -> str:
-    return (
-        NOTHING if not more else f"takes {more}" if gain is None else f"with {more}: {_more(gain)}"
     )
 
 
