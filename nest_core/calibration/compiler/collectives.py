@@ -24,7 +24,7 @@ _AXES = re.compile(r"mesh\[(.*?)\] \{(.*?)\}")
 _DEGREE = re.compile(r"'(\w+)'=(\d+)")
 _INNER = re.compile(r"(?:calls|body|to_apply)=%?([\w.\-]+)")
 _CONDITION = re.compile(r"condition=%?([\w.\-]+)")
-_MADE = re.compile(r"%([\w.\-]+) = .*? (constant|add|copy|tuple)\(([^)]*)\)")
+_OPERATION = re.compile(r"%([\w.\-]+) = .*? (constant|add|copy|tuple)\(([^)]*)\)")
 _LIMIT = re.compile(r"[su]32\[\]\S* constant\((\d+)\)")
 _COUNTER = re.compile(r"get-tuple-element\(.*index=(\d+)")
 _NAME = re.compile(r"%([\w.\-]+)")
@@ -89,11 +89,15 @@ def _trips(condition: Sequence[str], body: Sequence[str]) -> int:
         next(map(int, pattern.findall("\n".join(condition))), otherwise)
         for pattern, otherwise in ((_LIMIT, 1), (_COUNTER, 0))
     )
-    made = {name: (kind, operands) for name, kind, operands in _MADE.findall("\n".join(body))}
-    name = next(reversed(made), "")  # from the root, which hands the counter on
-    while made.get(name, ("",))[0] in ("tuple", "copy"):
-        name, place = _NAME.findall(made[name][1])[place], 0
-    terms = [made.get(term, ("", "")) for term in _NAME.findall(made.get(name, ("", ""))[1])]
+    operations = {
+        name: (kind, operands) for name, kind, operands in _OPERATION.findall("\n".join(body))
+    }
+    name = next(reversed(operations), "")  # from the root, which hands the counter on
+    while operations.get(name, ("",))[0] in ("tuple", "copy"):
+        name, place = _NAME.findall(operations[name][1])[place], 0
+    terms = [
+        operations.get(term, ("", "")) for term in _NAME.findall(operations.get(name, ("", ""))[1])
+    ]
     return math.ceil(limit / next((int(n) for kind, n in terms if kind == "constant"), 1))
 
 
