@@ -78,9 +78,9 @@ class Forwarding:
         Link group that leads on; −1 where none does.
     ahead : int array (link groups + 1,)
         Switch that a link group leads to; −1 for what is none.
-    hops : int array (switches, ports of NICs)
-        Link groups to the NIC.
-    latency_s : float array (switches, ports of NICs)
+    latency_s : float array (link groups,)
+    hops : int
+        Link groups from a switch to a NIC, at most.
     first : int array (devices + 1,)
         Where the ways out of every device begin in what follows.
     outward, upward, inward, entry, column : int array (ways,)
@@ -94,8 +94,8 @@ class Forwarding:
 
     group: Int32Array
     ahead: IntArray
-    hops: Int32Array
     latency_s: FloatArray
+    hops: int
     first: IntArray
     outward: IntArray
     upward: IntArray
@@ -133,12 +133,14 @@ class TabledLinkMap(GraphLinkMap):
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Return what the tables say between nodes, and shortest paths inside them."""
         outside = self.node[source] != self.node[target]
+        if self._has_hubs:
+            crossed, latency = self._by_tables(source, target)
+            return Routes(*crossed, latency, outside)
         latency, parts = np.zeros(len(source)), []
-        by_kernel = outside | self._has_hubs
-        for is_by_kernel in (True, False):
-            flow = np.flatnonzero(by_kernel == is_by_kernel)
+        for is_outside in (True, False):
+            flow = np.flatnonzero(outside == is_outside)
             if len(flow):
-                if is_by_kernel:
+                if is_outside:
                     crossed, latency[flow] = self._by_tables(source[flow], target[flow])
                 else:
                     inner = super().routes(source[flow], target[flow], variant)
@@ -177,13 +179,12 @@ class TabledLinkMap(GraphLinkMap):
             raise TypeError("a link map by tables needs them")
         ways = way.outward, way.upward, way.inward, way.entry, way.column
         inside = way.hub, way.rising, way.falling
-        latency = self.links.latency_s[self.arc]
         flow, group, share, seconds = followed(
-            (way.group, way.ahead, way.hops, way.latency_s),
+            (way.group, way.ahead, way.latency_s),
+            way.hops,
             way.first,
             ways,
             inside,
-            latency,
             np.ascontiguousarray(source),
             np.ascontiguousarray(target),
         )
@@ -238,7 +239,7 @@ def forwarding_of(link_map: GraphLinkMap, subnet: Subnet, ports: IntArray) -> Fo
     at = np.full((len(subnet.element), 256), -1)
     at[subnet.switch, subnet.port] = np.where(subnet.end >= 0, np.arange(len(subnet.end)), -1)
     cable = at[np.arange(len(at))[:, None], ports].astype(np.int32)
-    hops, latency_s = resolved(cable, subnet.peer, nic, links.latency_s[arc])
+    hops = resolved(cable, subnet.peer, nic)
     _check_reached(links, subnet, nic, hops)
     ahead = np.full(len(link_map.capacity_Bps) + 1, -1)
     ahead[group] = subnet.peer
@@ -266,7 +267,8 @@ def forwarding_of(link_map: GraphLinkMap, subnet: Subnet, ports: IntArray) -> Fo
     hub = links.head[inner] if is_star else np.full(links.devices, -1)
     falling = np.searchsorted(key, links.head[inner] * size + links.tail[inner])
     return Forwarding(
-        np.append(group, -1)[cable].astype(np.int32), ahead, hops, latency_s, first,
+        np.append(group, -1)[cable].astype(np.int32), ahead,
+        links.latency_s[link_map.arc], int(hops.max()), first,
         link_map.first_group[out][which], upward[column], link_map.first_group[back][which],
         subnet.switch[nic][column], column, hub, link_map.first_group[inner],
         link_map.first_group[falling],
@@ -290,10 +292,8 @@ def _check_reached(links: Links, subnet: Subnet, nic: IntArray, hops: Int32Array
 
 
 @compiled
-def resolved(
-    cable: Int32Array, peer: IntArray, goal: IntArray, latency_s: FloatArray
-) -> tuple[Int32Array, FloatArray]:
-    """Return hops and latency from every switch along tables.
+def resolved(cable: Int32Array, peer: IntArray, goal: IntArray) -> Int32Array:
+    """Return hops from every switch along tables.
 
     Parameters
     ----------
@@ -303,72 +303,72 @@ def resolved(
         Switch at its other end, −1 for anything else.
     goal : int array (columns,)
         Cable that ends where the column's address is.
-    latency_s : float array (cables,)
     """
     switches, columns = cable.shape
-    hops, seconds = np.zeros((switches, columns), np.int32), np.zeros((switches, columns))
+    hops = np.zeros((switches, columns), np.int32)
     for begin in range(switches):
         for column in range(columns):
-            at, steps, total = begin, 0, 0.0
+            at, steps = begin, 0
             while at >= 0 and 0 <= steps <= switches:
                 onward = cable[at, column]
                 if onward < 0:
                     steps = -1  # NOWHERE
                     break
-                steps, total = steps + 1, total + latency_s[onward]
-                at = peer[onward]
+                steps, at = steps + 1, peer[onward]
             if at >= 0 and steps > switches:
                 steps = -2  # ROUND
             elif steps > 0 and onward != goal[column]:
                 steps = -3  # ELSEWHERE
-            hops[begin, column], seconds[begin, column] = steps, total
-    return hops, seconds
+            hops[begin, column] = steps
+    return hops
 
 
 @compiled
 def followed(
-    tables: tuple[Int32Array, IntArray, Int32Array, FloatArray],
+    tables: tuple[Int32Array, IntArray, FloatArray],
+    hops: int,
     first: IntArray,
     ways: tuple[IntArray, IntArray, IntArray, IntArray, IntArray],
     inside: tuple[IntArray, IntArray, IntArray],
-    arc_s: FloatArray,
     source: IntArray,
     target: IntArray,
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Return flow, link group and share of every crossing, and the latency of every flow.
 
-    Arrays are those of `Forwarding`; ``arc_s`` is the latency of every link group.
+    Arrays are those of `Forwarding`.
     """
-    group, ahead, hops, latency_s = tables
+    group, ahead, latency_s = tables
     outward, upward, inward, entry, column = ways
     hub, rising, falling = inside
     room = 2 * len(source)
     for k in range(len(source)):
-        a, b = first[source[k]], first[target[k]]
-        out, back = first[source[k] + 1] - a, first[target[k] + 1] - b
-        for part in range(max(out, back)):
-            room += 3 + hops[entry[a + part % out], column[b + part % back]]
+        out, back = first[source[k] + 1] - first[source[k]], first[target[k] + 1] - first[target[k]]
+        room += (3 + hops) * max(out, back)
     flow, crossed = np.empty(room, np.int64), np.empty(room, np.int64)
-    share, seconds = np.ones(room), np.zeros(len(source))
+    share, seconds = np.empty(room), np.zeros(len(source))
     count = 0
     for k in range(len(source)):
         here, goal = source[k], target[k]
-        begin = count
+        begin, parts = count, 1
         if hub[here] >= 0 and hub[here] == hub[goal]:
             crossed[count], crossed[count + 1], count = rising[here], falling[goal], count + 2
-            seconds[k] = arc_s[rising[here]] + arc_s[falling[goal]]
+            seconds[k] = latency_s[rising[here]] + latency_s[falling[goal]]
         else:
             out, back = first[here + 1] - first[here], first[goal + 1] - first[goal]
-            for part in range(max(out, back)):
+            parts = max(out, back)
+            for part in range(parts):
                 start, end = first[here] + part % out, first[goal] + part % back
-                at, to = entry[start], column[end]
-                taken = arc_s[outward[start]] + arc_s[upward[start]] + arc_s[inward[end]]
-                seconds[k] = max(seconds[k], taken + latency_s[at, to])
+                at, to, total = entry[start], column[end], 0.0
                 crossed[count], crossed[count + 1], count = outward[start], upward[start], count + 2
-                for _ in range(hops[at, to]):
+                while at >= 0:
                     crossed[count] = group[at, to]
+                    total += latency_s[crossed[count]]
                     at, count = ahead[crossed[count]], count + 1
                 crossed[count], count = inward[end], count + 1
-            share[begin:count] = 1.0 / max(out, back)
+                taken = (
+                    latency_s[outward[start]] + latency_s[upward[start]] + latency_s[inward[end]]
+                )
+                seconds[k] = max(seconds[k], taken + total)
+        share[begin:count] = 1.0 / parts
         flow[begin:count] = k
     return flow[:count], crossed[:count], share[:count], seconds
