@@ -311,18 +311,18 @@ class GraphFabric(Fabric):
             "join parallel links with count",
         )
         ids = {element.id for element in self.elements}
-        ends = (
+        for field, name in (
             (f"link[{index}].{end}", name)
             for index, link in enumerate(self.links)
             for end, name in (("a", link.a), ("b", link.b))
             if name not in ids
-        )
-        for field, name in ends:
+        ):
             raise InputError(
                 field, "must be the id of an element", name, "list the element or correct the id"
             )
         places = grouped(
-            (frozenset((link.a, link.b)), index) for index, link in enumerate(self.links)
+            ((min(link.a, link.b), max(link.a, link.b)), index)
+            for index, link in enumerate(self.links)
         )
         for index in (again[0] for _, *again in places.values() if again):
             raise InputError(
@@ -331,7 +331,9 @@ class GraphFabric(Fabric):
                 f"{self.links[index].a} - {self.links[index].b}",
                 "state parallel links once, with count",
             )
-        for (name,), (index,) in ((ends, at) for ends, at in places.items() if len(ends) < 2):
+        for (name, _), (index,) in (
+            (ends, at) for ends, at in places.items() if ends[0] == ends[1]
+        ):
             raise InputError(
                 f"link[{index}].b", "must be another element than a", name, "remove the link"
             )

@@ -177,14 +177,12 @@ class TabledLinkMap(GraphLinkMap):
         way = self.forwarding
         if way is None:
             raise TypeError("a link map by tables needs them")
-        ways = way.outward, way.upward, way.inward, way.entry, way.column
-        inside = way.hub, way.rising, way.falling
         flow, group, share, seconds = followed(
             (way.group, way.ahead, way.latency_s),
             way.hops,
             way.first,
-            ways,
-            inside,
+            (way.outward, way.upward, way.inward, way.entry, way.column),
+            (way.hub, way.rising, way.falling),
             np.ascontiguousarray(source),
             np.ascontiguousarray(target),
         )
@@ -261,9 +259,8 @@ def forwarding_of(link_map: GraphLinkMap, subnet: Subnet, ports: IntArray) -> Fo
     column = order[column]
     part = links.node()
     inner = np.flatnonzero((links.tail < links.devices) & (part[links.tail] == part[links.head]))
-    nodes = len(np.unique(part[: links.devices]))
     is_star = np.array_equal(links.tail[inner], np.arange(links.devices))
-    is_star &= len(np.unique(links.head[inner])) == nodes
+    is_star &= len(np.unique(links.head[inner])) == len(np.unique(part[: links.devices]))
     hub = links.head[inner] if is_star else np.full(links.devices, -1)
     falling = np.searchsorted(key, links.head[inner] * size + links.tail[inner])
     return Forwarding(

@@ -66,6 +66,7 @@ __all__ = [
 # What bills and measured curves read from a fabric's name, so part of what is computed.
 _CALLED = re.compile(r"\b(?:TPU v\d\w?|(?:GB|MI|[ABHV])\d{3}X?)\b")
 _LONGEST_STEM = 100
+_ATOMS = (str, int, float)
 
 
 def scenario_title(scenario: ScenarioValues) -> str:
@@ -429,14 +430,17 @@ def as_written(field: str, value: object) -> Any:
 
 
 def _plain(field: str, value: object) -> Any:
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, _ATOMS):
         return value
     if isinstance(value, Fabric):
         return value.document()
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(f"{field}.{key}", entry) for key, entry in value.items()}
+        return {
+            str(key): entry if isinstance(entry, _ATOMS) else _plain(f"{field}.{key}", entry)
+            for key, entry in value.items()
+        }
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, list | tuple | range):

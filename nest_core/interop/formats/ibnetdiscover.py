@@ -189,11 +189,8 @@ def _nodes(source: Source, draft: Draft) -> dict[str, _SubnetNode]:
     system, warnings, started = "", list[str](), False
     for number, raw in enumerate(source.text.splitlines(), start=1):
         line = raw.strip()
-        started |= line.startswith(_SKIPPED) or bool(_NODE.match(line))
         if not line:
             current, system = None, ""
-        elif stated := _SYSTEM.match(line):
-            system = stated[1]
         elif line.startswith("["):
             if current is None:
                 raise source.wrong(
@@ -203,6 +200,8 @@ def _nodes(source: Source, draft: Draft) -> dict[str, _SubnetNode]:
                     "save the whole output of ibnetdiscover",
                 )
             current.links.append(_link(source, number, line))
+        elif stated := _SYSTEM.match(line):
+            system, started = stated[1], True
         elif match := _NODE.match(line):
             guid = match[3]
             source.require(
@@ -211,9 +210,11 @@ def _nodes(source: Source, draft: Draft) -> dict[str, _SubnetNode]:
             current = nodes[guid] = _SubnetNode(
                 match[1], int(match[2]), match[4].strip(), number, system or guid
             )
-        elif not line.startswith(_SKIPPED):
+        elif line.startswith(_SKIPPED):
+            started = True
+        else:
             source.require(
-                not started or _WARNING.match(line),
+                not (started or nodes) or _WARNING.match(line),
                 number,
                 "must be a line of ibnetdiscover",
                 line,
@@ -250,7 +251,8 @@ def _links(
     source: Source, draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
 ) -> dict[tuple[End, End], tuple[float, int]]:
     """Return every link once, ends in order: its rate and line."""
-    every: list[tuple[tuple[End, End], tuple[float, int]]] = []
+    links: dict[tuple[End, End], tuple[float, int]] = {}
+    again = links.copy()
     taken: dict[End, End] = {}
     for guid, node in nodes.items():
         for port, other, rate, line, _ in node.links:
@@ -261,23 +263,21 @@ def _links(
                 other[0],
                 "save the whole output of ibnetdiscover",
             )
-            if {guid, other[0]} & skipped:
+            if guid in skipped or other[0] in skipped:
                 continue
             here = (guid, port)
             for end, far in ((here, other), (other, here)):
-                source.require(
-                    taken.setdefault(end, far) == far,
-                    line,
-                    "must have one link per port",
-                    f"{end[0]}[{end[1]}]",
-                    "save the output again",
-                )
-            every.append(((min(here, other), max(here, other)), (rate, line)))
-    links = grouped(every)
-    draft.note(
-        sum(len(stated) == 1 for stated in links.values()), "link", " stated by one end only: kept."
-    )
-    return {ends: stated[0] for ends, stated in links.items()}
+                if taken.setdefault(end, far) != far:
+                    raise source.wrong(
+                        line,
+                        "must have one link per port",
+                        f"{end[0]}[{end[1]}]",
+                        "save the output again",
+                    )
+            ends = (here, other) if here < other else (other, here)
+            (again if ends in links else links)[ends] = rate, line
+    draft.note(len(links) - len(again), "link", " stated by one end only: kept.")
+    return links
 
 
 Cards = dict[str, list[tuple[int, str]]]

@@ -21,7 +21,7 @@ MAX_TABLE_BYTES = 1_000_000_000
 
 TABLE_START = "Unicast lids "
 _GUID = re.compile(rb"Unicast lids .* guid 0x([0-9a-fA-F]{1,16})")
-_VALUE = np.full(256, 255)
+_VALUE = np.full(256, 255, np.uint8)
 _VALUE[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _VALUE[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
@@ -71,8 +71,10 @@ def _table(source: Source, content: bytes) -> npt.NDArray[np.uint8]:
     lines = np.flatnonzero(text == ord("\n")) + 1
     lines = lines[lines < len(content) - 9]
     lines = lines[(text[lines] == ord("0")) & (text[lines + 1] == ord("x"))]
-    digits = _VALUE[text[lines[:, None] + np.array([2, 3, 4, 5, 7, 8, 9])]]
-    odd = (digits > np.array([15, 15, 15, 15, 9, 9, 9])).any(axis=1) | (text[lines + 6] != ord(" "))
+    # A row per place, in which all lines stand one after another.
+    digits = _VALUE[text[lines + np.array([[2], [3], [4], [5], [7], [8], [9]])]]
+    odd = (digits[:4] > 15).any(axis=0) | (digits[4:] > 9).any(axis=0)
+    odd |= text[lines + 6] != ord(" ")
     source.require(
         not odd.any(),
         "tables",
@@ -80,7 +82,7 @@ def _table(source: Source, content: bytes) -> npt.NDArray[np.uint8]:
         _line(content, int(lines[odd.argmax()])) if len(lines) else "",
         "save the dump unchanged",
     )
-    lid, port = digits[:, :4] @ np.array([4096, 256, 16, 1]), digits[:, 4:] @ np.array([100, 10, 1])
+    lid, port = np.array([4096, 256, 16, 1]) @ digits[:4], np.array([100, 10, 1]) @ digits[4:]
     row = np.full(int(lid.max(initial=0)) + 1, NO_PORT, np.uint8)
     row[lid] = np.minimum(port, NO_PORT)
     return row
