@@ -107,11 +107,14 @@ RECIPES = (
             "global_batch": "1024",
             "seq_len": "4096",
             "vp_layout": "VPP2",
+            "recompute": "none",
         },
     ),
+    (r"Megatron-Bridge/issues/4439", {"recompute": "none"}),
 )
 """Column ``source``: what the recipe says that an arm names and leaves out: Megatron-Bridge,
-``docs/performance-summary-archive.md``, 25.09 on B200."""
+``docs/performance-summary-archive.md``, 25.09 on B200; Qwen3's recipes recompute nothing
+(``scripts/performance/configs`` at 01b2977)."""
 
 SHARDING = (
     (r"megatron-?fsdp|m-?fsdp", "megatron_fsdp"),
