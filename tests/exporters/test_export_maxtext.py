@@ -102,6 +102,13 @@ def test_no_recomputation_keeps_products_and_attention() -> None:
         assert any("holds less than planned" in note for note in files.notes) == (policy != "full")
 
 
+@pytest.mark.parametrize("zero", [0, 1, 3])
+def test_twice_the_bytes_of_zero_1_are_told(zero: int) -> None:
+    """Seen in what libtpu compiles of its step on v5e 4x4, data 16."""
+    notes = exported("maxtext", scenario(), dp=64, zero=zero).notes
+    assert any("twice the bytes" in note for note in notes) == (zero == 1)
+
+
 def test_products_of_experts_are_kept_by_name() -> None:
     """Of which ``minimal`` leaves out the up projection."""
     tpu = scenario("mixtral-8x7b", "tpu-v4-4x4x4", 'accelerator="tpu-v4"')

@@ -101,7 +101,7 @@ class Compiled:
 
 
 def slice_mesh(generation: str, shape: Sequence[int], point: Point) -> Mesh:
-    """Return a mesh on a slice that is described and not there.
+    """Return a stage's mesh on a slice that is described and not there.
 
     Raises
     ------
@@ -127,7 +127,8 @@ def slice_mesh(generation: str, shape: Sequence[int], point: Point) -> Mesh:
         ) from error
     degrees = (point.pp, point.instances, point.dp // point.instances, point.cp, point.tp)
     devices = mesh_utils.create_device_mesh(degrees, chips.devices, allow_split_physical_axes=True)
-    return Mesh(devices, ("pp", "replica", "dp", "cp", "tp"))
+    # Other stages run other programs; were their chips here, the compiler would sum over them.
+    return Mesh(devices[0], ("replica", "dp", "cp", "tp"))
 
 
 def memory_limit(mesh: Mesh) -> float:

@@ -87,6 +87,10 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
         "and runs norms, rotations and activations again; a layer holds less than planned."
         if recompute == "none"
         else "",
+        "MaxText all-reduces gradients under ZeRO 1 and gathers weights in 32 bits: twice the "
+        "bytes that are priced."
+        if point.zero == 1
+        else "",
     ]
     if torus is not None:
         refuse_first(
