@@ -81,8 +81,12 @@ def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float
 
 
 def step_share(zero: int, ranks: int, state: StateBytes) -> float:
-    """Bytes per parameter that the optimizer step needs while it runs."""
-    return state.temporary / (ranks if zero >= 1 else 1)
+    """Bytes per parameter that the optimizer step needs while it runs.
+
+    Where XLA gathers the new weights under ZeRO 1 and 2, they stand beside those of before.
+    """
+    is_gathered = bool(state.reduced) and zero in (1, 2) and ranks > 1
+    return state.temporary / (ranks if zero >= 1 else 1) + is_gathered * state.weights
 
 
 def update_seconds(problem: Problem, zero: int, ranks: int) -> float:
