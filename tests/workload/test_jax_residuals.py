@@ -43,9 +43,20 @@ def test_a_llama_block_keeps_nearly_twice_what_autograd_saves():
     )
 
 
+@pytest.mark.parametrize("recompute", ["none", "selective"])
 @pytest.mark.parametrize("tp", [1, 4])
-def test_what_derivatives_keep_is_divided_like_what_they_are_of(tp):
+def test_what_derivatives_keep_is_divided_like_what_they_are_of(tp, recompute):
     model = load_model("llama2-7b", Path())
-    whole = kept(model, "none", checkpoint="jax", sequence=2048)
-    part = kept(model, "none", checkpoint="jax", sequence=2048, tp=tp, sp=tp > 1)
+    whole = kept(model, recompute, checkpoint="jax", sequence=2048)
+    part = kept(model, recompute, checkpoint="jax", sequence=2048, tp=tp, sp=tp > 1)
     assert part == pytest.approx(whole / tp, rel=1e-6)
+
+
+def test_what_sequence_parallelism_reduced_is_kept_as_a_ranks_part():
+    """Of PyTorch's selective checkpoints too, whose list has the reduced tensors."""
+    model = load_model("llama3-8b", Path())
+    whole, part = (
+        kept(model, "selective", checkpoint="per_operator", sequence=2048, tp=4, sp=sp)
+        for sp in (False, True)
+    )
+    assert part < whole
