@@ -26,12 +26,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csgraph, csr_array
 
 from nest_core.documents.compiled import compiled
 from nest_core.documents.errors import require
 from nest_core.fabric import Fabric, GraphFabric, LinkGraph, SubnetSwitch
-from nest_core.network.clusters import graph_network
 from nest_core.network.forwarding import (
     Forwarding,
     Subnet,
@@ -71,6 +69,8 @@ def routed_network(fabric: Fabric) -> Network:
     InputError
         If the tables do not lead from everywhere to everywhere, or it is no fabric of switches.
     """
+    from nest_core.network.clusters import graph_network  # scipy: few follow tables
+
     stated = fabric.forwarding if isinstance(fabric, GraphFabric) else ()
     graph = fabric.explicit() if stated else single_switches(fabric.explicit())
 
@@ -194,6 +194,8 @@ def engine_ports(subnet: Subnet, engine: str) -> IntArray:
     int array (switches, cables that end at no switch)
         In the order of the cables; 255 where there is no way.
     """
+    from scipy.sparse import csgraph, csr_array
+
     switches, port, peer = subnet.switch, subnet.port, subnet.peer
     ends, inner = np.flatnonzero(peer < 0), np.flatnonzero(peer >= 0)
     behind = np.full((len(subnet.element), int(port.max()) + 1), -1)

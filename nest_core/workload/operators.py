@@ -229,12 +229,11 @@ def operators(
         Whether backward keeps what it does in JAX, else as in PyTorch.
     """
     wider = grouped((node.together, node) for node in graph.nodes if node.together)
-    evaluated = (
-        _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation, jax)
+    return tuple(
+        _operator(graph, node, wider.get(node.name, []), sizes, width, accumulation, launching, jax)
         for node in graph.nodes
         if node.op not in ("input", "reshape")
     )
-    return tuple(evaluated) if launching == PLAIN_LAUNCHES else _issued(evaluated, launching)
 
 
 def issued(kernels: Iterable[Kernel]) -> float:
@@ -272,6 +271,7 @@ def _operator(
     sizes: Sizes,
     width: float,
     accumulation: Accumulation,
+    launching: Launching,
     jax: bool,
 ) -> Operator:
     inputs = graph.inputs(node)
@@ -279,44 +279,45 @@ def _operator(
         size = count(node.shape, sizes, node.split) * width
         return Operator(node.name, node.op, (), (), (), 0.0, node.core, size)
     forward, backward = ((), ()) if node.together else _kernels(node, inputs, wider, sizes, width)
+    weights = weight_count(node, sizes)
     if accumulation.bytes and backward and node.op in ("linear", "grouped_linear", "embedding"):
-        elements = sum(weight_count(entry, sizes) for entry in (node, *wider))
+        elements = weights + sum(weight_count(entry, sizes) for entry in wider)
         backward = _added_up(node, backward, elements, width, accumulation)
     tensors = tuple(_kept(graph, node, sizes, width, jax))
     return Operator(
-        node.name, node.op, forward, backward, tensors, weight_count(node, sizes), node.core
-    )
-
-
-def _issued(evaluated: Iterable[Operator], launching: Launching) -> tuple[Operator, ...]:
-    """Return operators with what the host does to issue their kernels."""
-    return tuple(
-        replace(
-            operator,
-            forward=_launched(operator, operator.forward, 0, launching),
-            backward=_launched(operator, operator.backward, 1, launching),
-        )
-        for operator in evaluated
+        node.name,
+        node.op,
+        _launched(node, forward, 0, launching),
+        _launched(node, backward, 1, launching),
+        tensors,
+        weights,
+        node.core,
     )
 
 
 def _launched(
-    operator: Operator, kernels: tuple[Kernel, ...], which: int, launching: Launching
+    node: Node, kernels: tuple[Kernel, ...], which: int, launching: Launching
 ) -> tuple[Kernel, ...]:
-    last = operator.name.rpartition(".")[2]
+    """Return kernels of a direction (0: forward) with what the host does to issue them."""
+    last = node.name.rpartition(".")[2]
     is_captured = launching.is_captured and (
-        last in ("router", "scores") or not operator.name.startswith(("experts", "mlp"))
+        last in ("router", "scores") or not node.name.startswith(("experts", "mlp"))
     )
+    casts = launching.casts or 1.0
     more = ROUTING.get(last, (0.0, 0.0))[which] if launching.is_eager else 0.0
+    is_looped = launching.is_eager and node.op == "grouped_linear"
+    if not (is_captured or more or is_looped) and casts == 1.0:
+        return kernels
     issued = []
     for kernel in kernels:
         number = 1.0 + more
-        if launching.is_eager and operator.op == "grouped_linear" and kernel.unit == "gemm":
+        if is_looped and kernel.unit == "gemm":
             conversions = CONVERTING * (launching.casts > 0.0 and kernel.cast > 0.0)
             number += LOOPED * ((1.0 + conversions) * kernel.shape[0] - 1.0)
             kernel = replace(kernel, at_once=STREAMS)
-        cast = kernel.cast * (launching.casts or 1.0)
-        issued.append(replace(kernel, cast=cast, launches=0.0 if is_captured else number))
+        issued.append(
+            replace(kernel, cast=kernel.cast * casts, launches=0.0 if is_captured else number)
+        )
         more = 0.0  # once an operator
     return tuple(issued)
 
