@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.bill.prices import load_prices
-from nest_core.documents import as_markdown, format_ratio, kept_per_edition, preset_names
+from nest_core.documents import as_markdown, format_ratio, preset_names
 from nest_core.documents.schema import Parameter
 from nest_core.fabric import Fabric
 from nest_core.fabric.remedies import COUNTED, DEPENDENT, counted, fabric_settings, with_setting
@@ -196,7 +196,6 @@ def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Widget]:
     }
 
 
-@kept_per_edition(1)
 def _field(of: Parameter) -> Widget:
     """Return what the widget of a fabric's setting takes: nothing only where its file has none."""
     if of.key == MEANING:
