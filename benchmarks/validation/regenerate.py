@@ -182,10 +182,9 @@ def settings(day: str | None) -> list[Path]:
     Raises
     ------
     InputError
-        If there is a day, or no data.
+        If there is no data.
     """
-    if day is not None:
-        raise InputError("--fit", "fits nothing from settings", "settings", "leave it out")
+    del day
     file = validate_training.SHARED / "ab_pairs.csv"
     if not file.is_file():
         raise _incomplete("settings")
@@ -204,10 +203,9 @@ def optima(day: str | None) -> list[Path]:
     Raises
     ------
     InputError
-        If there is a day, or no data.
+        If there is no data.
     """
-    if day is not None:
-        raise InputError("--fit", "fits nothing from optima", "optima", "leave it out")
+    del day
     folder = validate_training.SHARED
     if not (folder / validate_training.FILES[0]).is_file():
         raise _incomplete("optima")
@@ -226,10 +224,9 @@ def mixtures(day: str | None) -> list[Path]:
     Raises
     ------
     InputError
-        If there is a day, or no data.
+        If there is no data.
     """
-    if day is not None:
-        raise InputError("--fit", "fits nothing from mixtures", "mixtures", "leave it out")
+    del day
     if not (validate_training.SHARED / validate_training.FILES[0]).is_file():
         raise _incomplete("mixtures")
     part = validate_mixtures.mixtures_part(validate_mixtures.mixtures())
@@ -294,7 +291,7 @@ def regenerate(
     if target not in PARTS:
         rule = f"must be one of {', '.join(PARTS)}"
         raise InputError("regenerate", rule, target, "name one of them")
-    if fit and target == "fabric":
+    if fit and target not in ("collectives", "training"):
         raise InputError("--fit", "must stand after collectives or training", target, "drop it")
     day = (date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()) if fit else None
     files = [str(path) for path in PARTS[target](day)]

@@ -28,7 +28,7 @@ _NEAR = 1e-3  # a bound of the longest load is found to so much of it
 
 RelaxedTables = namedtuple(
     "RelaxedTables",
-    "time dense experts tied kept working allowed transfer_saved paired limit",
+    "time dense experts tied kept working allowed transfer_saved limit",
 )
 """What layers take and hold, prefix sums over ``L`` layers.
 
@@ -38,14 +38,12 @@ time : (tables, 3, L + 1)
     Seconds at best-case communication; rows: recomputations.
 dense, experts : (tables, L + 1), tied : (tables,)
     Elements without the last layer's tied copy, and the copy.
-kept : (tables, 3, L + 1), working : (tables, 3, L)
-    Bytes; ``working`` layer by layer.
+kept : (tables, 3, L + 1), working : (2, tables, 3, L)
+    Bytes; ``working`` layer by layer, alone and where passes are paired.
 allowed : (choices,)
     Rows of tables whose recomputation may be used.
 transfer_saved : float
     Seconds saved per second of transfers that has compute to hide behind.
-paired : bool
-    Whether forward passes run beside backward passes where a schedule has both; see `paired`.
 limit : float
     Bytes that tensors may hold.
 """
@@ -74,8 +72,8 @@ class HopBounds(NamedTuple):
 
 RelaxedPoints = namedtuple(
     "RelaxedPoints",
-    "table pp interleave turns micro_batches stashing delay state_bytes stepping gathered_bytes "
-    "fetched hops",
+    "table pp interleave turns micro_batches stashing paired delay state_bytes stepping "
+    "gathered_bytes fetched hops",
 )
 """Points, all of shape (points,) but for bytes per element: (2, points), dense and expert.
 
@@ -85,6 +83,7 @@ table : index into `RelaxedTables`
 pp, interleave, micro_batches : degrees
 turns : whether virtual stages, where there are several, lie in a V
 stashing : whether all micro-batches are in flight
+paired : whether forward passes run beside backward passes, 0 or 1; see `pairs_passes`
 delay : by how many micro-batches a stage delays W behind the one before; see `LATE`
 state_bytes, stepping, gathered_bytes, fetched : bytes per element
     Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
@@ -128,19 +127,13 @@ def _runs(tables: RelaxedTables, cases: RelaxedPoints, p: int, c: int, layer: in
     t, before = cases.table[p], max(layer - 1, 0)
     is_last = layer == tables.dense.shape[1] - 2
     wide = tables.dense[t, layer + 1] - tables.dense[t, layer] + is_last * tables.tied[t]
-    working = tables.working[t, c, layer] + cases.gathered_bytes[0, p] * wide
+    working = tables.working[cases.paired[p], t, c, layer] + cases.gathered_bytes[0, p] * wide
     working += cases.gathered_bytes[1, p] * (
         tables.experts[t, layer + 1] - tables.experts[t, layer]
     )
     working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, before])
     working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, before])
-    beside = tables.paired and (
-        (cases.pp[p] == 1 and not cases.stashing[p])
-        or (cases.interleave[p] > 1 and cases.delay[p] == 0 and not cases.turns[p])
-    )
-    return float(
-        working + beside * (1 - is_last) * (tables.kept[t, c, layer + 1] - tables.kept[t, c, layer])
-    )
+    return float(working)
 
 
 @compiled

@@ -144,16 +144,19 @@ class Screen:
         return result
 
     def _tables(self, entries: list[FamilyTable], limit: float | None = None) -> RelaxedTables:
+        kept = np.stack([entry.kept for entry in entries])
+        working = np.stack([entry.working for entry in entries])
+        paired = working.copy()  # head and loss run between pairs
+        paired[..., :-1] += np.diff(kept)[..., :-1]
         return RelaxedTables(
             time=np.stack([entry.time for entry in entries]),
             dense=np.stack([entry.dense for entry in entries]),
             experts=np.stack([entry.experts for entry in entries]),
             tied=np.array([entry.tied for entry in entries]),
-            kept=np.stack([entry.kept for entry in entries]),
-            working=np.ascontiguousarray(np.stack([entry.working for entry in entries])),
+            kept=kept,
+            working=np.stack([working, paired]),
             allowed=self._allowed,
             transfer_saved=self._problem.overlap.transfer,
-            paired=self._problem.overlap.experts,
             limit=self._problem.tensor_bytes if limit is None else limit,
         )
 
@@ -178,13 +181,17 @@ class Screen:
             columns.alike,
         )
         static, stepping, gathered_bytes, fetched = self._per_element(columns)
+        pp, turns = self._rows.chosen(columns.row).pp, columns.around == 0
+        one_stage = (pp == 1) & ~columns.stashing
+        paired = np.where(columns.interleave > 1, (columns.delay == 0) & ~turns, one_stage)
         return RelaxedPoints(
             entry,
-            self._rows.chosen(columns.row).pp,
+            pp,
             columns.interleave,
-            columns.around == 0,
+            turns,
             micro_batches,
             columns.stashing,
+            (paired & self._problem.overlap.experts).astype(np.int64),
             columns.delay,
             static,
             stepping,

@@ -67,8 +67,7 @@ def describe_slice(monkeypatch):
             "fabric must be a slice that libtpu has of TPU v5e, but is '4x4': pick another.",
         ),
         (
-            "ABORTED: Internal error when accessing libtpu multi-process lockfile. Run "
-            '"$ sudo rm /tmp/libtpu_lockfile".',
+            "ABORTED: Internal error when accessing libtpu multi-process lockfile.",
             "libtpu must serve one process at a time, but is 'locked': wait for the other one.",
         ),
     ],
