@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 __all__ = [
+    "DAY_S",
     "GB",
     "GIB",
     "MICROSECOND",
@@ -53,6 +54,7 @@ GB = 1e9
 GIB = float(2**30)
 TERA = 1e12
 MICROSECOND = 1e-6
+DAY_S = 86_400.0
 
 _DECIMAL = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
 _BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]

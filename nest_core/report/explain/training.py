@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nest_core.costs import Interval, Report, Span
 from nest_core.documents.errors import require
+from nest_core.documents.units import DAY_S
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
@@ -11,8 +12,6 @@ __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_token
 TOKENS_PER_PARAMETER = 20.0
 """Where compute is best spent, about (Hoffmann et al. 2022, "Training Compute-Optimal Large
 Language Models", table 3); models that are used a lot are trained on many times more."""
-
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

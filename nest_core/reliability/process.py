@@ -1,0 +1,167 @@
+"""Failures, saves, restarts and repairs as one process, and its effective share in closed form.
+
+Parts in use fail independently of their age, at rates that add up to ``r``. A failure stops the
+job. Detection, restart and reading the checkpoint take ``R``, over which parts fail too: then they
+begin again. Training goes on from the last finished save: one is begun after every ``W`` of work,
+blocks it for ``B`` and is finished ``G`` later. After a restart the time to the next failure is
+exponential, so that a save counts if it is finished by then, and
+
+    work per failure = W * (e^(-r (W + B + G)) + e^(-r (2 (W + B) + G)) + ...)
+    time per failure = e^(r R) / r
+    share = r W e^(-r (R + G)) / (e^(r (W + B)) - 1)                                         (1)
+
+which for ``G = 0`` is Daly's complete model (2006, equation 20). Of the time, ``1 - e^(-r R)`` goes
+into recovery, ``share B / W`` into saves, and the rest is work that is lost.
+
+Some failures, at rate ``h``, take a host, which is repaired in ``M`` on the mean while a spare takes
+its place. With ``b`` hosts in repair and ``S`` spares, ``b - S`` hosts lack. The job then waits, or
+goes on with the replicas that are whole, as fast and as often struck as they are many. ``b`` is
+a birth and death process: ``p(b + 1) / p(b) = h v(b) M / (b + 1)`` with ``v`` the share of replicas
+that run, 0 where the job waits. Where it always waits that is Erlang's loss formula, and holds for
+repairs of any distribution. The share is the mean of (1) over ``b``, times ``v``, which takes
+repairs to be slow beside saves. Where a replica may come back, at rate ``u``, that ends a stretch
+of training too: it is saved and restarted in ``J``, and nothing is lost. With ``q = r + u``
+
+    W * (r S + u / (q (W + B))) / (1 + r (e^(r R) - 1) / r + u (1 - e^(-r J)) e^(r R) / r)   (2)
+
+where ``S = e^(-q G) / (e^(q (W + B)) - 1)`` takes the place of (1), which it is for ``u = 0``.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nest_core.network import FloatArray
+
+__all__ = ["LOSSES", "Process", "Shares", "effective_shares"]
+
+LOSSES = ("saves", "lost work", "detection and restart", "waiting for repair", "fewer replicas")
+"""What the time goes into that is not effective."""
+
+_LONG = 700.0
+"""Mean times between failures after which nothing is ever done; e to it is a number still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What closed form and simulation read; seconds.
+
+    Parameters
+    ----------
+    rates : tuple of float
+        Failures per second by cause, while all replicas run.
+    takes_host : tuple of bool
+        Whether those of a cause take a host.
+    work_s, blocking_s, lag_s : float
+        Work between saves, what a save blocks, and until it is finished after that.
+    restart_s : float
+        Detection, restart and reading the checkpoint.
+    rejoin_s : float
+        Save and restart where a repaired replica comes back.
+    repair_s : float
+    spares : int
+        Hosts that stand by.
+    replicas : int
+    replica_hosts : float
+        Hosts of one replica; below 1 where a host holds several.
+    shrinks : bool
+        Whether training goes on with fewer replicas where spares are exhausted.
+    """
+
+    rates: tuple[float, ...]
+    takes_host: tuple[bool, ...]
+    work_s: float
+    blocking_s: float
+    lag_s: float
+    restart_s: float
+    rejoin_s: float
+    repair_s: float
+    spares: int
+    replicas: int
+    replica_hosts: float
+    shrinks: bool
+
+    @property
+    def rate(self) -> float:
+        """Failures per second."""
+        return sum(self.rates)
+
+    @property
+    def host_rate(self) -> float:
+        """Failures per second that take a host."""
+        return sum(rate for rate, takes in zip(self.rates, self.takes_host, strict=True) if takes)
+
+    def scaled(self, factor: float) -> "Process":
+        """Return the same with failures more frequent."""
+        return replace(self, rates=tuple(factor * rate for rate in self.rates))
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Where the time goes.
+
+    Parameters
+    ----------
+    effective : float
+        Training at full speed that is not lost.
+    losses : tuple of float
+        In the order of `LOSSES`; with the effective share they add up to 1.
+    exhausted : float
+        Share of the time in which more hosts are in repair than there are spares.
+    """
+
+    effective: float
+    losses: tuple[float, ...]
+    exhausted: float
+
+
+def effective_shares(process: Process) -> Shares:
+    """Return the closed form."""
+    period = process.work_s + process.blocking_s
+    if not process.rate:
+        useful = process.work_s / period if math.isfinite(period) else 1.0
+        return Shares(useful, (1 - useful, 0.0, 0.0, 0.0, 0.0), 0.0)
+    speed = _speeds(process)
+    weight = _in_repair(process, speed)
+    fails = np.maximum(process.rate * speed, 1e-30)
+    # A replica comes back where one host less in repair lets it.
+    returns = np.append(False, np.diff(speed) < 0)
+    ends = fails + returns * np.arange(len(speed)) / process.repair_s
+    failed = fails / ends
+    again = np.exp(np.minimum(fails * process.restart_s, _LONG)) / fails
+    down = failed * (again - 1 / fails) - (1 - failed) * np.expm1(-fails * process.rejoin_s) * again
+    saved = np.exp(-ends * process.lag_s) / np.expm1(np.minimum(ends * period, _LONG))
+    saves = failed * saved + (1 - failed) / ends / period
+    cycle = 1 / ends + down
+    useful, saving, down = (
+        part / cycle for part in (saves * process.work_s, saves * process.blocking_s, down)
+    )
+    lost = np.maximum(0.0, 1 - useful - saving - down)  # rounding
+    at = weight * (speed > 0)
+    losses = [float(part @ at) for part in (saving, lost, down)]
+    waiting = float(weight[speed == 0].sum())
+    return Shares(
+        float((useful * speed) @ at),
+        (*losses, waiting, float((useful * (1 - speed)) @ at)),
+        float(weight[process.spares + 1 :].sum()),
+    )
+
+
+def _speeds(process: Process) -> FloatArray:
+    """Return the share of replicas that run by hosts in repair, up to where none does."""
+    most = math.ceil(process.replicas * process.replica_hosts) if process.shrinks else 1
+    lacking = np.arange(1, most + 1)
+    lost = np.ceil(lacking / process.replica_hosts - 1e-9) if process.shrinks else lacking * np.inf
+    below = np.maximum(0.0, 1 - lost / process.replicas)
+    first = int(np.argmin(below)) + 1
+    return np.concatenate([np.ones(process.spares + 1), below[:first]])
+
+
+def _in_repair(process: Process, speed: FloatArray) -> FloatArray:
+    """Return the chance of every number of hosts in repair."""
+    ratios = process.host_rate * process.repair_s * speed[:-1] / np.arange(1, len(speed))
+    with np.errstate(divide="ignore"):  # without failures none is ever in repair
+        logs = np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+    weight = np.exp(logs - logs.max())
+    return np.asarray(weight / weight.sum())
