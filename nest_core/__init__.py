@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nest_core.api.calibrate import calibrate
     from nest_core.api.compiler import compiled
     from nest_core.api.export import export, next_runs
+    from nest_core.api.goodput import goodput
     from nest_core.api.levels import levels
     from nest_core.api.price import place, price
     from nest_core.api.scenario import (
@@ -43,6 +44,7 @@ __all__ = [
     "compiled",
     "design",
     "export",
+    "goodput",
     "levels",
     "list_presets",
     "load",
@@ -67,6 +69,7 @@ _HOMES = {
     "compiled": "api.compiler",
     "design": "api.studies",
     "export": "api.export",
+    "goodput": "api.goodput",
     "levels": "api.levels",
     "list_presets": "api.scenario",
     "load": "api.scenario",

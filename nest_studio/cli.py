@@ -41,6 +41,7 @@ COMMANDS = {
     "inspect": "clusters",
     "memory": "plans",
     "compiled": "plans",
+    "goodput": "plans",
     "export": "plans",
     "paper": "lessons",
     "exercise": "lessons",

@@ -39,6 +39,7 @@ ABOVE_DOCUMENTS = {
     },
     # satellites, the facade, and what stands on it
     "bill": {"fabric"},
+    "reliability": {"bill", "costs", "fabric", "hardware", "network"},
     "interop.formats": {"bill", "fabric", "network"},
     "report": set(),
     "calibration": {
@@ -109,6 +110,7 @@ ABOVE_DOCUMENTS = {
         "network",
         "planner",
         "planner.baselines",
+        "reliability",
         "report",
         "report.figures",
         "report.sheet",

@@ -25,7 +25,7 @@ Named: TypeAlias = str | Path | Mapping[str, Any]
 """A preset's name, a path, or the table that a file would hold."""
 
 _HERE = Path()
-_KINDS = ("accelerators", "fabrics", "models", "scenarios")
+_KINDS = ("accelerators", "fabrics", "failures", "models", "scenarios")
 
 
 def load(scenario: Scenario | Named, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -112,7 +112,7 @@ def load_accelerator(accelerator: str | Mapping[str, Any]) -> Accelerator:
 
 
 def list_presets(kind: str = "scenarios") -> tuple[str, ...]:
-    """Return names of the presets of one kind: scenarios, fabrics, models or accelerators.
+    """Return names of the presets of one kind: scenarios, fabrics, failures, models, accelerators.
 
     Raises
     ------

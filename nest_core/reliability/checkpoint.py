@@ -45,7 +45,7 @@ class SavedState:
 
 def saved_state(problem: Problem, plan: Plan) -> SavedState:
     """Return what a plan saves: weights as they are stored, and optimizer states, each once."""
-    problem, _ = offloaded(problem, plan.offload)
+    problem = offloaded(problem, plan.offload)
     state = problem.state
     per_element = state.weights - state.unheld + state.optimizer + problem.host_optimizer
     by_stage = []
@@ -111,9 +111,9 @@ def daly_s(mtbf_s: float, blocking_s: float) -> float:
 
 
 def availability_s(mtbf_s: float, times: Saving, recover_s: float) -> float:
-    """Return the time from save to save that is best for availability, s; infinite without failures.
+    """Return the time from save to save that is best for availability, s.
 
-    No save begins before the one before it is finished.
+    Infinite without failures. No save begins before the one before it is finished.
     """
     ahead = 2 * (mtbf_s + recover_s + times.lag_s) * times.blocking_s
     best = times.blocking_s + math.sqrt(ahead + times.blocking_s**2)

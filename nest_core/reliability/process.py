@@ -13,14 +13,14 @@ exponential, so that a save counts if it is finished by then, and
 which for ``G = 0`` is Daly's complete model (2006, equation 20). Of the time, ``1 - e^(-r R)`` goes
 into recovery, ``share B / W`` into saves, and the rest is work that is lost.
 
-Some failures, at rate ``h``, take a host, which is repaired in ``M`` on the mean while a spare takes
-its place. With ``b`` hosts in repair and ``S`` spares, ``b - S`` hosts lack. The job then waits, or
-goes on with the replicas that are whole, as fast and as often struck as they are many. ``b`` is
-a birth and death process: ``p(b + 1) / p(b) = h v(b) M / (b + 1)`` with ``v`` the share of replicas
-that run, 0 where the job waits. Where it always waits that is Erlang's loss formula, and holds for
-repairs of any distribution. The share is the mean of (1) over ``b``, times ``v``, which takes
-repairs to be slow beside saves. Where a replica may come back, at rate ``u``, that ends a stretch
-of training too: it is saved and restarted in ``J``, and nothing is lost. With ``q = r + u``
+Some failures, at rate ``h``, take a host, which is repaired in ``M`` on the mean while a spare
+takes its place. With ``b`` hosts in repair and ``S`` spares, ``b - S`` hosts lack. The job then
+waits, or goes on with the replicas that are whole, as fast and as often struck as they are many.
+``b`` is a birth and death process: ``p(b + 1) / p(b) = h v(b) M / (b + 1)`` with ``v`` the share of
+replicas that run, 0 where the job waits. Where it always waits that is Erlang's loss formula, and
+holds for repairs of any distribution. The share is the mean of (1) over ``b``, times ``v``, which
+takes repairs to be slow beside saves. Where a replica may come back, at rate ``u``, that ends a
+stretch of training too: it is saved and restarted in ``J``, and nothing is lost. With ``q = r + u``
 
     W * (r S + u / (q (W + B))) / (1 + r (e^(r R) - 1) / r + u (1 - e^(-r J)) e^(r R) / r)   (2)
 

@@ -1,8 +1,8 @@
 """The process of `nest_core.reliability.process` event by event; it shares no formula with it.
 
-Every cause has an exponential clock of its own, every host in repair a time at which it is back. What
-happens next stops the clock: a failure, a repair, or the end. Work counts up to the last save that was
-finished; what follows is lost with a failure.
+Every cause has an exponential clock of its own, every host in repair a time at which it is back.
+What happens next stops the clock: a failure, a repair, or the end. Work counts up to the last save
+that was finished; what follows is lost with a failure.
 """
 
 import numpy as np

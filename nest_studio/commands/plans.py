@@ -1,5 +1,5 @@
 """Commands on plans: ``plan``, ``price``, ``place``, ``export``, ``memory``, ``compiled``,
-``next``.
+``goodput``, ``next``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nest_core.costs import Memory, Stage
     from nest_core.scenario import Scenario
 
-__all__ = ["compiled", "export", "memory", "next", "place", "plan", "price"]
+__all__ = ["compiled", "export", "goodput", "memory", "next", "place", "plan", "price"]
 
 
 def plan(
@@ -225,6 +225,29 @@ def compiled(
 ) -> None:
     """Compile a plan's fullest stage for TPUs that are not there, its bytes beside ours."""
     show(nest.compiled(_loaded(scenario, sets), plan), as_json)
+
+
+def goodput(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
+        ),
+    ] = None,
+    failures: Annotated[
+        str, typer.Option(help="Published failure rates by name, or a file (TOML).")
+    ] = "llama3-405b",
+    tokens: Annotated[
+        float | None, typer.Option(help="Of the training run; 20 per parameter by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what failures leave of a plan: saves, restarts, lost work, spares, days to train."""
+    document = _loaded(scenario, sets)
+    show(nest.goodput(document, plan, failures=failures, tokens=tokens, seed=seed), as_json)
 
 
 def _stage(stage: Stage) -> dict[str, object]:

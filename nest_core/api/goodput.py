@@ -1,0 +1,258 @@
+"""What failures leave of a plan, and the days that training takes with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.api.price import Given, given_plan
+from nest_core.api.results import Result
+from nest_core.api.scenario import Named, load
+from nest_core.costs import Report
+from nest_core.costs import price as price_plan
+from nest_core.documents import (
+    NOTHING,
+    format_days,
+    humanise_bytes,
+    humanise_seconds,
+    percent,
+    plural,
+    table,
+)
+from nest_core.documents.units import DAY_S
+from nest_core.hardware.posterior import SHARE
+from nest_core.network import FloatArray
+from nest_core.planner import search
+from nest_core.reliability import LOSSES, GoodputEstimate, estimate, load_failures, simulate
+from nest_core.reliability.rates import DEFAULT
+from nest_core.report.explain import Training, name_stack_for_plan, training
+from nest_core.report.explain.training import usual_tokens
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_core.studies.uncertainty import interval_of
+
+__all__ = ["Goodput", "goodput"]
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goodput(Result):
+    """What failures leave of a plan.
+
+    Parameters
+    ----------
+    report : Report or None
+        The plan's price; None where none fits.
+    reason : str
+        Why there is no plan, or why it does not fit; empty where it does.
+    estimate : GoodputEstimate or None
+    training : Training or None
+        Without failures.
+    simulated : float array (draws, 1 + losses) or None
+        Where the time of a year went.
+    """
+
+    report: Report | None
+    reason: str = ""
+    estimate: GoodputEstimate | None = None
+    training: Training | None = None
+    simulated: FloatArray | None = None
+
+    @property
+    def days(self) -> tuple[float, float, float]:
+        """Days to train with failures, and between which they lie in four cases of five.
+
+        The plan's interval and that of the counted rates are independent.
+        """
+        if self.training is None or self.estimate is None:
+            return math.nan, math.nan, math.nan
+        share, (low, high) = self.estimate.shares.effective, self.estimate.span
+        days = self.training.days
+        faster, slower = (
+            math.exp(math.hypot(math.log(end / days), math.log(max(other, 1e-300) / share)))
+            for end, other in zip(self.training.span, (high, low), strict=True)
+        )
+        return days / share, days / share / faster, days / share * slower
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of ``nest-studio goodput --json``."""
+        of, run, simulated = self.estimate, self.training, self.simulated
+        fields: dict[str, Any] = {
+            "feasible": self.report is not None and self.report.feasible,
+            "reason": self.reason or None,
+            "plan": self.report.plan.to_json() if self.report else None,
+        }
+        if of is None or run is None or simulated is None:
+            return fields
+        file, process, (days, low, high) = of.file, of.process, self.days
+        return fields | {
+            "failures": file.name,
+            "source": file.source,
+            "notes": list(file.notes),
+            "mtbf_s": _finite(of.mtbf_s),
+            "checkpoint_interval_s": _finite(of.interval_s),
+            "checkpoint_intervals_s": {
+                name: _finite(seconds) for name, seconds in of.intervals_s.items()
+            },
+            "checkpoint_write_s": of.saving.write_s,
+            "checkpoint_blocking_s": of.saving.blocking_s,
+            "checkpoint_bytes": of.state.total_bytes,
+            "restart_s": process.restart_s,
+            "effective_share": of.shares.effective,
+            "effective_interval": {"low": of.span[0], "high": of.span[1], "share": SHARE},
+            "effective_share_simulated": float(simulated[:, 0].mean()),
+            "losses": dict(zip(LOSSES, of.shares.losses, strict=True)),
+            "losses_simulated": dict(zip(LOSSES, simulated[:, 1:].mean(0).tolist(), strict=True)),
+            "causes": self.rows(),
+            "parts": dict(of.parts),
+            "spares": {
+                "hosts": process.spares,
+                "idle_hosts": of.idle_hosts,
+                "share_of_time_exhausted": of.shares.exhausted,
+                "when_exhausted": file.recovery.when_exhausted,
+            },
+            "tokens": run.tokens,
+            "days": days,
+            "days_interval": {"low": low, "high": high, "share": SHARE},
+            "days_without_failures": run.days,
+            "assumed": _assumed(of),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the causes of failures, with how often they strike what the plan uses."""
+        if self.estimate is None:
+            return []
+        return [
+            {
+                "name": rate.cause.name,
+                "strikes": rate.cause.strikes,
+                "parts": rate.parts,
+                "events": rate.cause.events,
+                "per_day": rate.per_s * DAY_S,
+                "share": rate.per_s / self.estimate.process.rate if rate.per_s else 0.0,
+                "takes_host": rate.cause.needs_spare,
+                "counted": rate.cause.counted,
+            }
+            for rate in self.estimate.rates
+        ]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the causes of failures."""
+        rows = [
+            {
+                "cause": str(row["name"]),
+                "strikes": str(row["strikes"]),
+                "in use": f"{row['parts']:,.5g}",
+                "a day": f"{row['per_day']:.3g}",
+                "share": percent(row["share"]),
+            }
+            for row in self.rows()
+        ]
+        mtbf = humanise_seconds(_finite(self.estimate.mtbf_s)) if self.estimate else NOTHING
+        return (Table(f"A failure every {mtbf}", "causes, and how often they strike", rows),)
+
+    def __str__(self) -> str:
+        of, run, simulated = self.estimate, self.training, self.simulated
+        if of is None or run is None or simulated is None:
+            return f"infeasible: {self.reason}"
+        process, (days, low, high) = of.process, self.days
+        shares = zip(LOSSES, of.shares.losses, simulated[:, 1:].mean(0).tolist(), strict=True)
+        rows = [("effective", of.shares.effective, float(simulated[:, 0].mean())), *shares]
+        fits = f"the plan does not fit: {self.reason}; " if self.reason else ""
+        return "\n".join(
+            [
+                f"{fits}{percent(of.shares.effective)} of the time trains: {format_days(days)} "
+                f"({format_days(low)} to {format_days(high)}) in place of {format_days(run.days)}",
+                f"{humanise_bytes(of.state.total_bytes)} saved every "
+                f"{humanise_seconds(_finite(of.interval_s))}, written in "
+                f"{humanise_seconds(of.saving.write_s)}, "
+                f"{humanise_seconds(of.saving.blocking_s)} of it blocking; recovery takes "
+                f"{humanise_seconds(process.restart_s)}",
+                f"failures as of {of.file.name}; {plural(process.spares, 'spare host')}, "
+                f"{of.idle_hosts:,} of them idle in the fabric; exhausted "
+                f"{percent(of.shares.exhausted)} of the time",
+                "",
+                table(
+                    ["share of the time", "closed form", "simulated"],
+                    [[name, percent(share), percent(other)] for name, share, other in rows],
+                ),
+                "",
+                *map(str, self.tables()),
+                "",
+                *_assumed(of),
+                *of.file.notes,
+            ]
+        )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _assumed(of: GoodputEstimate) -> list[str]:
+    """Return what of recovery no source states, a sentence each."""
+    recovery = of.file.recovery
+    return [
+        f"{name} = {figure.value:g} is {figure.source}."
+        for name in type(recovery).model_fields
+        if (figure := getattr(recovery, name))
+        and str(getattr(figure, "source", "")).startswith("assumed")
+    ]
+
+
+def goodput(
+    scenario: Scenario | Named,
+    plan: Given | None = None,
+    *,
+    failures: str | Path | Mapping[str, Any] = DEFAULT,
+    tokens: float | None = None,
+    seed: int = 0,
+) -> Goodput:
+    """Return what failures leave of a plan, and the days that training takes with them.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    plan : optional
+        As `price` takes it; the best plan without it.
+    failures : str, Path or mapping
+        Published failure rates by name, a file, or its tables.
+    tokens : float, optional
+        Of the training run; 20 per parameter without it.
+    seed : int
+        Of the simulation: 1,000 draws of a year.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of this scenario, or the failure file breaks a rule. That no plan fits is
+        an answer.
+
+    Examples
+    --------
+    >>> left = goodput("llama2-7b-64-h100", "dp=32,tp=2,zero=1")
+    >>> 0.98 < left.estimate.shares.effective < 1
+    True
+    """
+    values = load(scenario).values
+    file = load_failures(failures if isinstance(failures, Mapping) else str(failures), Path())
+    problem = values.problem()
+    if plan is None:
+        result = search(problem, values.space, time_limit_s=values.time_limit_s)
+        if result.best is None:
+            return Goodput(None, result.reason)
+        chosen = result.best.plan
+    else:
+        given = given_plan(values, problem, plan)
+        values, chosen = values.hiding(given.hidden), given.plan
+    problem = values.problem(chosen.recompute)
+    report = name_stack_for_plan(values, price_plan(problem, chosen))
+    left = estimate(problem, values.fabric, chosen, file)
+    run = training(
+        values, report, tokens or usual_tokens(values), interval_of(values, problem, report)
+    )
+    return Goodput(report, report.reason, left, run, simulate(left.process, DRAWS, seed))
