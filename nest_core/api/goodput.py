@@ -20,6 +20,7 @@ from nest_core.documents import (
     humanise_seconds,
     percent,
     plural,
+    require,
     table,
 )
 from nest_core.documents.units import DAY_S
@@ -238,6 +239,13 @@ def goodput(
     >>> 0.98 < left.estimate.shares.effective < 1
     True
     """
+    require(
+        isinstance(seed, int) and seed >= 0,
+        "seed",
+        "must be a whole number from 0",
+        seed,
+        "change it",
+    )
     values = load(scenario).values
     file = load_failures(failures if isinstance(failures, Mapping) else str(failures), Path())
     problem = values.problem()
@@ -253,6 +261,9 @@ def goodput(
     report = name_stack_for_plan(values, price_plan(problem, chosen))
     left = estimate(problem, values.fabric, chosen, file)
     run = training(
-        values, report, tokens or usual_tokens(values), interval_of(values, problem, report)
+        values,
+        report,
+        usual_tokens(values) if tokens is None else tokens,
+        interval_of(values, problem, report),
     )
     return Goodput(report, report.reason, left, run, simulate(left.process, DRAWS, seed))

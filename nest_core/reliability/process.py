@@ -120,8 +120,8 @@ def effective_shares(process: Process) -> Shares:
     """Return the closed form."""
     period = process.work_s + process.blocking_s
     if not process.rate:
-        useful = process.work_s / period if math.isfinite(period) else 1.0
-        return Shares(useful, (1 - useful, 0.0, 0.0, 0.0, 0.0), 0.0)
+        share = process.work_s / period if math.isfinite(period) else 1.0
+        return Shares(share, (1 - share, 0.0, 0.0, 0.0, 0.0), 0.0)
     speed = _speeds(process)
     weight = _in_repair(process, speed)
     fails = np.maximum(process.rate * speed, 1e-30)
@@ -130,12 +130,13 @@ def effective_shares(process: Process) -> Shares:
     ends = fails + returns * np.arange(len(speed)) / process.repair_s
     failed = fails / ends
     again = np.exp(np.minimum(fails * process.restart_s, _LONG)) / fails
-    down = failed * (again - 1 / fails) - (1 - failed) * np.expm1(-fails * process.rejoin_s) * again
-    saved = np.exp(-ends * process.lag_s) / np.expm1(np.minimum(ends * period, _LONG))
-    saves = failed * saved + (1 - failed) / ends / period
-    cycle = 1 / ends + down
+    rejoins = -np.expm1(-fails * process.rejoin_s) * again
+    waits = failed * (again - 1 / fails) + (1 - failed) * rejoins
+    finished = np.exp(-ends * process.lag_s) / np.expm1(np.minimum(ends * period, _LONG))
+    saves = failed * finished + (1 - failed) / ends / period
+    cycle = 1 / ends + waits
     useful, saving, down = (
-        part / cycle for part in (saves * process.work_s, saves * process.blocking_s, down)
+        of / cycle for of in (saves * process.work_s, saves * process.blocking_s, waits)
     )
     lost = np.maximum(0.0, 1 - useful - saving - down)  # rounding
     at = weight * (speed > 0)
