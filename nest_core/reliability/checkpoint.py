@@ -46,8 +46,12 @@ class SavedState:
 def saved_state(problem: Problem, plan: Plan) -> SavedState:
     """Return what a plan saves: weights as they are stored, and optimizer states, each once."""
     problem = offloaded(problem, plan.offload)
-    state = problem.state
-    per_element = state.weights - state.unheld + state.optimizer + problem.host_optimizer
+    per_element = (
+        problem.state.weights
+        - problem.state.unheld
+        + problem.state.optimizer
+        + problem.host_optimizer
+    )
     by_stage = []
     for stage in range(plan.point.pp):
         point = plan.stage_point(stage)
@@ -105,9 +109,8 @@ def young_s(mtbf_s: float, blocking_s: float) -> float:
 def daly_s(mtbf_s: float, blocking_s: float) -> float:
     """Return the work between saves by Daly, s."""
     part = blocking_s / (2 * mtbf_s)
-    if part >= 1 or part == 0:
-        return mtbf_s if part else young_s(mtbf_s, blocking_s)
-    return young_s(mtbf_s, blocking_s) * (1 + math.sqrt(part) / 3 + part / 9) - blocking_s
+    higher = young_s(mtbf_s, blocking_s) * (1 + math.sqrt(part) / 3 + part / 9) - blocking_s
+    return higher if part < 1 else mtbf_s
 
 
 def availability_s(mtbf_s: float, times: Saving, recover_s: float) -> float:

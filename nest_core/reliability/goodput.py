@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from nest_core.costs import Plan, Problem
 from nest_core.documents.errors import require
 from nest_core.documents.schema.failures import FailureFile
@@ -17,7 +19,7 @@ from nest_core.reliability.checkpoint import (
     saving,
     young_s,
 )
-from nest_core.reliability.parts import idle_hosts, parts_used
+from nest_core.reliability.parts import parts_used
 from nest_core.reliability.process import Process, Shares, effective_shares
 from nest_core.reliability.rates import CauseRate, cause_rates, rate_span
 
@@ -105,7 +107,8 @@ def estimate(problem: Problem, fabric: Fabric, plan: Plan, file: FailureFile) ->
             period_s,
             "save less often, or leave it out for the best",
         )
-    idle = idle_hosts(problem.network, plan)
+    # Hosts of which the plan uses no device stand by.
+    idle = len(np.unique(problem.network.host)) - int(parts["host"])
     process = Process(
         rates=tuple(cause.per_s for cause in rates),
         takes_host=tuple(cause.cause.needs_spare for cause in rates),

@@ -16,7 +16,7 @@ from nest_core.costs.plan import Plan
 from nest_core.fabric import Fabric
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 
-__all__ = ["idle_hosts", "parts_used"]
+__all__ = ["parts_used"]
 
 
 def parts_used(fabric: Fabric, network: Network, plan: Plan) -> Mapping[str, float]:
@@ -60,9 +60,3 @@ def _sum(counts: Sequence[int], shares: FloatArray) -> float:
     return float(
         sum(count * shares[min(tier, len(shares) - 1)] for tier, count in enumerate(counts))
     )
-
-
-def idle_hosts(network: Network, plan: Plan) -> int:
-    """Return hosts of the fabric of which a plan uses no device: they stand by as spares."""
-    used = rank_mapping_of(network, plan).rank >= 0
-    return len(np.unique(network.host)) - len(np.unique(network.host[used]))

@@ -4,27 +4,27 @@ Parts in use fail independently of their age, at rates that add up to ``r``. A f
 job. Detection, restart and reading the checkpoint take ``R``, over which parts fail too: then they
 begin again. Training goes on from the last finished save: one is begun after every ``W`` of work,
 blocks it for ``B`` and is finished ``G`` later. After a restart the time to the next failure is
-exponential, so that a save counts if it is finished by then, and
+exponential, so that a save counts if it is finished by then. Of the time,
 
-    work per failure = W * (e^(-r (W + B + G)) + e^(-r (2 (W + B) + G)) + ...)
-    time per failure = e^(r R) / r
-    share = r W e^(-r (R + G)) / (e^(r (W + B)) - 1)                                         (1)
+    training: e^(-r R)                                                                       (1)
+    effective: r W S e^(-r R)  with  S = e^(-r G) / (e^(r (W + B)) - 1)                      (2)
 
-which for ``G = 0`` is Daly's complete model (2006, equation 20). Of the time, ``1 - e^(-r R)`` goes
-into recovery, ``share B / W`` into saves, and the rest is work that is lost.
+as ``W (e^(-r (W + B + G)) + e^(-r (2 (W + B) + G)) + ...)`` of work are kept in ``e^(r R) / r``
+between failures. For ``G = 0`` that is Daly's complete model (2006, equation 20). Saves take
+``B / W`` of what is effective; the rest of training is lost.
 
 Some failures, at rate ``h``, take a host, which is repaired in ``M`` on the mean while a spare
 takes its place. With ``b`` hosts in repair and ``S`` spares, ``b - S`` hosts lack. The job then
 waits, or goes on with the replicas that are whole, as fast and as often struck as they are many.
 ``b`` is a birth and death process: ``p(b + 1) / p(b) = h v(b) M / (b + 1)`` with ``v`` the share of
 replicas that run, 0 where the job waits. Where it always waits that is Erlang's loss formula, and
-holds for repairs of any distribution. The share is the mean of (1) over ``b``, times ``v``, which
-takes repairs to be slow beside saves. Where a replica may come back, at rate ``u``, that ends a
-stretch of training too: it is saved and restarted in ``J``, and nothing is lost. With ``q = r + u``
+holds for repairs of any distribution. Shares are means over ``b``, with failures at ``r v(b)`` and
+work times ``v(b)``, which takes repairs to be slow beside saves. Where a replica may come back, at
+rate ``u``, that ends a stretch of training too: it is saved and restarted in ``J``, and nothing is
+lost. With ``r + u`` in place of ``r`` in ``S``, (1) and (2) become
 
-    W * (r S + u / (q (W + B))) / (1 + r (e^(r R) - 1) / r + u (1 - e^(-r J)) e^(r R) / r)   (2)
-
-where ``S = e^(-q G) / (e^(q (W + B)) - 1)`` takes the place of (1), which it is for ``u = 0``.
+    training: e^(-r R) / (1 + u (1 - e^(-r J)) / r)
+    effective: W (r S + u / ((r + u) (W + B))) of that
 """
 
 import math
@@ -126,19 +126,14 @@ def effective_shares(process: Process) -> Shares:
     weight = _in_repair(process, speed)
     fails = np.maximum(process.rate * speed, 1e-30)
     # A replica comes back where one host less in repair lets it.
-    returns = np.append(False, np.diff(speed) < 0)
-    ends = fails + returns * np.arange(len(speed)) / process.repair_s
-    failed = fails / ends
-    again = np.exp(np.minimum(fails * process.restart_s, _LONG)) / fails
-    rejoins = -np.expm1(-fails * process.rejoin_s) * again
-    waits = failed * (again - 1 / fails) + (1 - failed) * rejoins
+    returns = np.append(False, np.diff(speed) < 0) * np.arange(len(speed)) / process.repair_s
+    ends = fails + returns
+    rejoins = returns / fails * -np.expm1(-fails * process.rejoin_s)
+    running = np.exp(-fails * process.restart_s) / (1 + rejoins)
     finished = np.exp(-ends * process.lag_s) / np.expm1(np.minimum(ends * period, _LONG))
-    saves = failed * finished + (1 - failed) / ends / period
-    cycle = 1 / ends + waits
-    useful, saving, down = (
-        of / cycle for of in (saves * process.work_s, saves * process.blocking_s, waits)
-    )
-    lost = np.maximum(0.0, 1 - useful - saving - down)  # rounding
+    saves = running * (fails * finished + returns / (ends * period))
+    useful, saving = saves * process.work_s, saves * process.blocking_s
+    lost, down = np.maximum(0.0, running - useful - saving), 1 - running  # rounding
     at = weight * (speed > 0)
     losses = [float(part @ at) for part in (saving, lost, down)]
     waiting = float(weight[speed == 0].sum())

@@ -115,9 +115,9 @@ def rate_span(rates: tuple[CauseRate, ...]) -> tuple[float, float]:
     from scipy.stats import gamma  # which takes longer to import than all of this
 
     certain = sum(rate.per_s for rate in rates if not rate.cause.counted)
-    each = np.array([rate.per_event for rate in rates if rate.cause.counted])
+    weights = np.array([rate.per_event for rate in rates if rate.cause.counted])
     events = np.array([rate.cause.events for rate in rates if rate.cause.counted]) + 0.5
-    mean, variance = float(events @ each), float(events @ each**2)
+    mean, variance = float(events @ weights), float(events @ weights**2)
     if not variance:
         return certain, certain
     ends = gamma.ppf([(1 - SHARE) / 2, (1 + SHARE) / 2], mean**2 / variance, scale=variance / mean)

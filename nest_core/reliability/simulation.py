@@ -28,8 +28,7 @@ def simulate(
     more than fifty million failures lay in it. All parts work at its beginning, and what is not yet
     saved at its end is not lost.
     """
-    if process.rate * horizon_s * draws > _MAX_EVENTS:
-        horizon_s = _MAX_EVENTS / process.rate / draws
+    horizon_s = min(horizon_s, _MAX_EVENTS / max(process.rate * draws, 1e-12))
     most = int(np.ceil(process.replicas * process.replica_hosts)) if process.shrinks else 1
     result = np.zeros((draws, 1 + len(LOSSES)))
     _run(
@@ -59,11 +58,9 @@ def simulate(
 @compiled
 def _stopped_replicas(lacking: int, replicas: int, replica_hosts: float) -> int:
     """Return how many replicas stand still without so many hosts; 0 hosts of one: all."""
-    if lacking <= 0:
-        return 0
     if replica_hosts == 0.0:
-        return replicas
-    return min(replicas, int(np.ceil(lacking / replica_hosts - 1e-9)))
+        return replicas if lacking > 0 else 0
+    return min(replicas, max(0, int(np.ceil(lacking / replica_hosts - 1e-9))))
 
 
 @compiled

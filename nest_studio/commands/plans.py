@@ -246,8 +246,10 @@ def goodput(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what failures leave of a plan: saves, restarts, lost work, spares, days to train."""
-    document = _loaded(scenario, sets)
-    show(nest.goodput(document, plan, failures=failures, tokens=tokens, seed=seed), as_json)
+    show(
+        nest.goodput(_loaded(scenario, sets), plan, failures=failures, tokens=tokens, seed=seed),
+        as_json,
+    )
 
 
 def _stage(stage: Stage) -> dict[str, object]:

@@ -1,9 +1,9 @@
 """The effective share in closed form, beside the simulated process and formulae of other shape.
 
-Envelope of agreement, 1.5 % of the share: at least 0.2 is effective, recovery takes at most a third of
-the mean time between failures and a save at most 0.16, and the horizon holds fifty repairs. Where
-training goes on with fewer replicas: recovery at most 0.15, a save at most 0.05, and a repair lasts ten
-times as long as recovery and the time between saves together.
+Envelope of agreement, 1.5 % of the share: at least 0.2 is effective, recovery takes at most a third
+of the mean time between failures and a save at most 0.16, and the horizon holds fifty repairs.
+Where training goes on with fewer replicas: recovery at most 0.15, a save at most 0.05, and a repair
+lasts ten times as long as recovery and the time between saves together.
 """
 
 from __future__ import annotations

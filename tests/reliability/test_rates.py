@@ -70,7 +70,7 @@ def test_other_sources_give_their_words_back():
 
 
 def test_span_is_that_of_the_counts():
-    """Ends beside a million draws of every cause's gamma variate; rates without counts are exact."""
+    """Ends beside draws of every cause's gamma variate; rates without counts are exact."""
     rates = cause_rates(load_failures("b200-504"), parts(504))
     low, high = rate_span(rates)
     rng = np.random.default_rng(3)

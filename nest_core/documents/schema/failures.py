@@ -14,8 +14,6 @@ __all__ = ["CauseTable", "FailureFile", "RecoveryTable", "StatedFigure"]
 
 _Source = Annotated[str, Field(min_length=1, max_length=600)]
 _Exposure = Annotated[float, Field(ge=1e-3, le=1e12)]
-_Seconds = Annotated[float, Field(ge=0, le=1e8)]
-_Rate = Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
 class CauseTable(SchemaTable):
@@ -71,7 +69,7 @@ class StatedFigure(SchemaTable):
 
 
 class _Duration(StatedFigure):
-    value: _Seconds
+    value: Annotated[float, Field(ge=0, le=1e8)]
 
 
 class _Hours(StatedFigure):
@@ -79,7 +77,7 @@ class _Hours(StatedFigure):
 
 
 class _Bandwidth(StatedFigure):
-    value: _Rate
+    value: Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
 class _Share(StatedFigure):
