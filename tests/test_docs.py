@@ -15,6 +15,7 @@ from picture_files import MARGIN, content_end
 from PIL import Image
 
 from nest_core.api.answer import answer
+from nest_core.reliability import load_failures
 from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.studies.design_space import design_space
 from nest_core.studies.study import load_study
@@ -97,9 +98,12 @@ def test_python_of_the_pages(block: str) -> None:
 
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the study its points."""
-    scenario, fabric, prices, study, bought, lesson = fenced("toml", ROOT / "docs" / "files.md")
+    blocks = fenced("toml", ROOT / "docs" / "files.md")
+    scenario, fabric, prices, failures, study, bought, lesson = blocks
     keep = scenario_prices(Scenario(tomllib.loads(f"{scenario}\n{prices}"))).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
+    causes = [cause.name for cause in load_failures(tomllib.loads(failures)).cause]
+    assert (len(causes), causes[0], "HBM3 memory" in causes) == (6, "GPU", False)
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "fabric.toml").write_text(fabric)
     assert answer(load_scenario(str(tmp_path / "scenario.toml"))).result.best is not None

@@ -259,11 +259,11 @@ def goodput(
         values, chosen = values.hiding(given.hidden), given.plan
     problem = values.problem(chosen.recompute)
     report = name_stack_for_plan(values, price_plan(problem, chosen))
-    left = estimate(problem, values.fabric, chosen, file)
+    of = estimate(problem, values.fabric, chosen, file)
     run = training(
         values,
         report,
         usual_tokens(values) if tokens is None else tokens,
         interval_of(values, problem, report),
     )
-    return Goodput(report, report.reason, left, run, simulate(left.process, DRAWS, seed))
+    return Goodput(report, report.reason, of, run, simulate(of.process, DRAWS, seed))

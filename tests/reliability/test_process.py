@@ -148,6 +148,14 @@ def test_fewer_replicas_beat_waiting():
     assert simulate(goes_on, 20)[:, 0].min() > simulate(waits, 20)[:, 0].max()
 
 
+def test_replicas_that_come_back_are_restarted_for():
+    """As often as hosts fail, where every one of them is missed: twice the time of restarts."""
+    often = replace(LLAMA, shrinks=True, spares=0, replicas=4096, replica_hosts=0.5)
+    shares, simulated = effective_shares(often), simulate(often, 50).mean(0)
+    assert simulated == pytest.approx((shares.effective, *shares.losses), abs=0.004)
+    assert shares.losses[2] > 1.8 * effective_shares(LLAMA).losses[2]
+
+
 def test_seed_decides_the_draws():
     first, same, other = (simulate(LLAMA, 5, seed) for seed in (1, 1, 2))
     assert np.array_equal(first, same)
