@@ -27,8 +27,10 @@ from nest_core.documents.units import DAY_S
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
 from nest_core.planner import search
-from nest_core.reliability import LOSSES, GoodputEstimate, estimate, load_failures, simulate
-from nest_core.reliability.rates import DEFAULT
+from nest_core.reliability.goodput import GoodputEstimate, estimate
+from nest_core.reliability.process import LOSSES
+from nest_core.reliability.rates import DEFAULT, load_failures
+from nest_core.reliability.simulation import simulate
 from nest_core.report.explain import Training, name_stack_for_plan, training
 from nest_core.report.explain.training import usual_tokens
 from nest_core.report.tables import Table

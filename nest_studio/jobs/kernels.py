@@ -1,4 +1,4 @@
-"""The compiled loops of the planner, built before anybody waits for a plan."""
+"""The compiled loops of planner and simulation, built before anybody waits for a plan."""
 
 import sys
 from typing import Any
@@ -12,7 +12,7 @@ _SETTINGS: tuple[dict[str, Any], ...] = (
     {"search.layouts": "uneven", "search.recompute": ["none", "full", {"uniform": 2}]},
     {"fabric": "drawn-8", "fabric.routing": "adaptive"},
 )
-"""Plans of them, with their baselines, run every kernel."""
+"""Plans of them, with their baselines, and what failures leave of one run every kernel."""
 
 
 def build_kernels() -> None:
@@ -23,6 +23,7 @@ def build_kernels() -> None:
     """
     from nest_core.api.answer import plan
     from nest_core.documents.compiled import build_mark
+    from nest_core.reliability import simulation  # noqa: F401  # its loops are among all
 
     mark = build_mark()
     if not mark.exists():
@@ -33,4 +34,5 @@ def build_kernels() -> None:
         )
         for settings in _SETTINGS:
             plan(nest.load(_SCENARIO, settings))
+        nest.goodput(_SCENARIO, "dp=64,tp=1")
         mark.touch()

@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.reliability import LOSSES, Process, effective_shares, simulate
 from nest_core.reliability.checkpoint import Saving, availability_s, daly_s, young_s
+from nest_core.reliability.process import LOSSES, Process, effective_shares
+from nest_core.reliability.simulation import simulate
 
 HOUR = 3600.0
 YEAR = 365.25 * 24 * HOUR

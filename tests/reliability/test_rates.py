@@ -7,8 +7,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
-from nest_core.reliability import load_failures
-from nest_core.reliability.rates import cause_rates, rate_span
+from nest_core.reliability.rates import cause_rates, load_failures, rate_span
 
 HOUR = 3600.0
 
