@@ -327,13 +327,20 @@ def _passes(stage: _Stage, parts: tuple[tuple[int, int, bool], ...]) -> _Entries
         i, j = stage.spans[which]
         layers.append(range(i, j) if way == 0 else range(j - 1, i - 1, -1))
     behind = list(gates)  # what the layer before waited for
+    late: list[_Late] = [([], []) for _ in parts]  # reductions of the layer before
     for places in zip_longest(*layers):
         for part, layer in enumerate(places):
             if layer is not None:
                 way, _, is_last = parts[part]
-                gate = behind[part], gates[part]
+                # Weights of this layer go first: it waits for them, and nothing for gradients.
+                gathers = _of(part, stage.gathers(layer, way))
+                gate = gates[part] + out.add_calls(gathers, stage.problem.overlap.dp, behind[part])
+                _reduce(out, stage, late[part], gates[part])
                 behind[part] = gates[part]
-                gates[part] = _layer(out, stage, layer, way, part, gate, is_last, len(parts) > 1)
+                gates[part] = _layer(out, stage, layer, way, part, gate, len(parts) > 1)
+                late[part] = _reductions(stage, layer, way, part, is_last)
+    for part, gate in enumerate(gates):
+        _reduce(out, stage, late[part], gate)
     out.ends.extend(out.add(Entry(COMPUTE, part=part), gate) for part, gate in enumerate(gates))
     return out
 
@@ -344,16 +351,11 @@ def _layer(
     layer: int,
     way: int,
     part: int,
-    gates: tuple[list[int], list[int]],
-    is_last: bool,
+    gate: list[int],
     is_paired: bool,
 ) -> list[int]:
-    """Append one pass of a layer; return what the next layer waits for.
-
-    ``gates`` are what the layer before waited for, and what this one does.
-    """
+    """Append one pass of a layer that waits for a gate; return what the next layer waits for."""
     overlap, mine = stage.problem.overlap, Entry(COMPUTE, layer=layer, part=part)
-    gate = gates[1] + out.add_calls(_of(part, stage.gathers(layer, way)), overlap.dp, gates[0])
     host_bytes = stage.table.host_bytes
     for kind, seconds, calls, host_s in stage.steps(layer, way):
         places = [out.add(replace(mine, kind=kind, seconds=seconds), gate)] if seconds > 0 else []
@@ -371,12 +373,25 @@ def _layer(
             entry = replace(mine, stream=COPIES, kind=COPY, seconds=copy_s)
             places.append(out.add(entry, gate))
         gate = places or gate
-    if way in (1, WHOLE):
-        out.add_calls(_of(part, stage.reduces(layer)), overlap.dp, gate)
-    if is_last and (way in (2, WHOLE) or (way == 1 and not stage.is_split)):
-        reduces = _of(part, stage.reduces_once(layer))
-        out.add_calls(reduces, overlap.dp, gate, exposed=False)
     return gate
+
+
+_Late = tuple[list[Entry], list[Entry]]
+"""What reduces a layer's gradients after every micro-batch, and after the last."""
+
+
+def _reductions(stage: _Stage, layer: int, way: int, part: int, is_last: bool) -> _Late:
+    once = is_last and (way in (2, WHOLE) or (way == 1 and not stage.is_split))
+    return (
+        _of(part, stage.reduces(layer) if way in (1, WHOLE) else ()),
+        _of(part, stage.reduces_once(layer) if once else ()),
+    )
+
+
+def _reduce(out: _Entries, stage: _Stage, late: _Late, gate: list[int]) -> None:
+    """Append what reduces the gradients of a layer whose end is the gate."""
+    out.add_calls(late[0], stage.problem.overlap.dp, gate)
+    out.add_calls(late[1], stage.problem.overlap.dp, gate, exposed=False)
 
 
 def _of(part: int, calls: Iterable[Entry]) -> list[Entry]:
