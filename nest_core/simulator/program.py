@@ -490,14 +490,13 @@ def _joined(chosen: list[tuple[_Entries, tuple[int, ...]]], micro_batches: IntAr
         edges.append(np.stack([queue[:-1], queue[1:]], axis=1))
         last = queue[queue < first[-2]][-1:]
         edges.append(np.stack([last, np.full(len(last), first[-2])], axis=1))
-    # First forward passes wait for new weights.
-    layers = {entry.layer: k for k, entry in enumerate(chosen[0][0].rows)}
-    forward = np.flatnonzero(np.array([entry.kind == FORWARD for entry in rows])[row])
-    layer_of = np.array([entry.layer for entry in rows])[row[forward]]
-    for layer, k in layers.items():
-        edges.append(
-            np.array([[k, place] for place in forward[layer_of == layer][:1]]).reshape(-1, 2)
-        )
+    # First forward passes wait for new weights, and so do their calls; hosts run ahead.
+    layer_of = np.where(stream == HOST, -1, np.array([entry.layer for entry in rows])[row])
+    is_forward = np.array([entry.kind == FORWARD for entry in rows])[row]
+    for k, entry in enumerate(chosen[0][0].rows):
+        for place in np.flatnonzero(is_forward & (layer_of == entry.layer))[:1]:
+            mine = np.flatnonzero((layer_of == entry.layer) & (pass_of == pass_of[place]))
+            edges.append(np.stack([np.full(len(mine), k), mine], axis=1))
     return Program(
         rows,
         row,
