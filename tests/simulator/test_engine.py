@@ -1,4 +1,4 @@
-"""The event engine: fair shares of links against linear programs, and tasks against sums by hand."""
+"""The event engine: fair shares of links against linear programs, and tasks against sums."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,3 +101,112 @@ def posed(case: Toy) -> tuple[Problem, Plan]:
 def test_an_iteration_takes_what_a_plain_replay_does(seed):
     case = toy(seed)
     assert simulate(*posed(case)).seconds == pytest.approx(Replay(case).seconds(), rel=1e-9)
+
+
+# Defects. Each is put into an iteration that the plain replay confirms; the replay then differs.
+
+WHOLE = toy(
+    7, schedule="1f1b", pp=3, tp=2, dp=2, m=6, zero=3, latency=0.05,
+    tp_share=1, pp_share=1, dp_share=1,
+)  # fmt: skip
+
+
+def altered(monkeypatch: pytest.MonkeyPatch, change: Any) -> float:
+    """Seconds where the engine is given something else."""
+
+    def changed(tasks: Tasks, calls: EngineCalls, capacity: np.ndarray, slowdown: float) -> Any:
+        return run(*change(tasks, calls, capacity), slowdown)
+
+    monkeypatch.setattr(iteration, "run", changed)
+    return simulate(*posed(WHOLE), is_whole=True).seconds
+
+
+def test_nothing_altered_is_the_plain_replay(monkeypatch):
+    same = altered(monkeypatch, lambda tasks, calls, capacity: (tasks, calls, capacity))
+    assert same == pytest.approx(Replay(WHOLE).seconds(), rel=1e-9)
+
+
+def test_half_a_link_is_noticed(monkeypatch):
+    """Every link that carries something, one after another."""
+    expected = Replay(WHOLE).seconds()
+    problem, plan = posed(WHOLE)
+    carried = sum(simulate(problem, plan, is_whole=True).loads.bytes.values())
+    links = np.flatnonzero(np.asarray(carried) > 0)
+    assert len(links) == 2 * WHOLE.tp * WHOLE.dp * WHOLE.pp
+    for link in links.tolist():
+        factor = np.where(np.arange(len(carried)) == link, 0.5, 1.0)
+        halved = altered(
+            monkeypatch, lambda tasks, calls, capacity, by=factor: (tasks, calls, capacity * by)
+        )
+        assert halved > expected * (1 + 1e-4)
+
+
+def test_ignored_latency_is_noticed(monkeypatch):
+    def at_once(tasks: Tasks, calls: EngineCalls, capacity: np.ndarray) -> Any:
+        return tasks, calls._replace(latency_s=0 * calls.latency_s), capacity
+
+    hasty = altered(monkeypatch, at_once)
+    assert hasty < Replay(WHOLE).seconds() * (1 - 1e-4)
+
+
+def without(tasks: Tasks, dropped: np.ndarray) -> Tasks:
+    """Tasks that no longer wait as some edges say; ``dropped`` (edges,)."""
+    source = np.repeat(np.arange(len(tasks.seconds)), np.diff(tasks.first_after))
+    return tasks._replace(
+        waits=tasks.waits - np.bincount(tasks.after[dropped], minlength=len(tasks.waits)),
+        first_after=np.searchsorted(source[~dropped], np.arange(len(tasks.seconds) + 1)),
+        after=tasks.after[~dropped],
+    )
+
+
+@pytest.mark.parametrize("kind", ["receive", "return", "tp", "data", "forward", "backward"])
+def test_what_nobody_waits_for_is_noticed(kind, monkeypatch):
+    """All edges out of one kind of task are dropped, but those to its like."""
+    played = simulate(*posed(WHOLE), is_whole=True)
+    rows = [
+        played.programs[s].rows[played.programs[s].row[entry]]
+        for s, entry in zip(played.stage.tolist(), played.entry.tolist(), strict=True)
+    ]
+    names = np.array([row.call.axis if row.call else row.kind for row in rows])
+
+    def change(tasks: Tasks, calls: EngineCalls, capacity: np.ndarray) -> Any:
+        source = np.repeat(np.arange(len(names)), np.diff(tasks.first_after))
+        dropped = (names[source] == kind) & (names[tasks.after] != kind)
+        return without(tasks, dropped), calls, capacity
+
+    assert altered(monkeypatch, change) != pytest.approx(Replay(WHOLE).seconds(), rel=1e-4)
+
+
+def test_a_message_that_its_receiver_does_not_wait_for_is_noticed(monkeypatch):
+    """Any single dropped edge between stages moves some task."""
+    tasks_seen: list[Any] = []
+    altered(monkeypatch, lambda *given: tasks_seen.append(given) or given)
+    tasks, calls, capacity = tasks_seen[0]
+    played = simulate(*posed(WHOLE), is_whole=True)
+    source = np.repeat(np.arange(len(tasks.seconds)), np.diff(tasks.first_after))
+    between = np.flatnonzero(played.stage[source] != played.stage[tasks.after])
+    assert len(between)
+    before = run(tasks, calls, capacity, 0.0)[0]
+    for edge in between[::7].tolist():
+        dropped = np.arange(len(source)) == edge
+        begins, _ = run(without(tasks, dropped), calls, capacity, 0.0)
+        assert begins != pytest.approx(before, rel=1e-6)
+
+
+def test_swapped_directions_are_noticed(monkeypatch):
+    """What comes back takes the way of what is sent, so that both meet on their links."""
+    case = toy(
+        11, schedule="1f1b", pp=3, tp=1, dp=1, m=6, latency=0.05,
+        tp_share=1, pp_share=1, dp_share=1, launch=[0.0] * 16, tied=0.0,
+    )  # fmt: skip
+    case = replace(case, boundary=[6 * size for size in case.boundary])
+    expected = Replay(case).seconds()
+    assert simulate(*posed(case)).seconds == pytest.approx(expected, rel=1e-9)
+
+    def swapped(link_map: Any, phases: Any, *more: Any) -> messages.Way:
+        turned = [replace(phase, source=phase.target, target=phase.source) for phase in phases]
+        is_back = all((phase.source > phase.target).all() for phase in phases)
+        return messages.way(link_map, turned if is_back else phases, *more)
+
+    monkeypatch.setattr(traffic, "way", swapped)
+    assert simulate(*posed(case)).seconds > expected * (1 + 1e-4)
