@@ -27,7 +27,7 @@ from nest_core.simulator.messages import call_classes, engine_calls, first_of
 from nest_core.simulator.program import COMPUTE, Program, programs
 from nest_core.simulator.traffic import Traffic, traffic_of
 
-__all__ = ["CLASS_OF_AXIS", "Iteration", "simulate"]
+__all__ = ["CLASS_OF_AXIS", "Iteration", "drawn_seconds", "simulate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -343,3 +343,13 @@ def _tasks(blocks: Sequence[_Block], edges: IntArray, stages: Sequence[Program])
         np.searchsorted(edges[order, 0], np.arange(count + 1)),
         np.ascontiguousarray(edges[order, 1]),
     )
+
+
+def drawn_seconds(problem: Problem, plan: Plan) -> FloatArray:
+    """Return what an iteration takes under each draw of the fabric's hash, shape (draws,).
+
+    One draw, unless flows are hashed (`nest_core.network.link_map.ECMP_DRAWS`). Quantiles of it say
+    how an unlucky hash slows the plan down.
+    """
+    draws = range(problem.network.link_map.variants)
+    return np.array([simulate(problem, plan, draw=draw).seconds for draw in draws])
