@@ -10,9 +10,9 @@ import pytest
 from plain_replay import Replay, Toy
 
 from nest_core.costs import Calls, LayerTable, Overlap, Plan, Point, Problem, StateBytes
-from nest_core.fabric import Hierarchical, Tier
+from nest_core.fabric import Clos, Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.simulator import iteration, messages, simulate, traffic
+from nest_core.simulator import drawn_seconds, iteration, messages, simulate, traffic
 from nest_core.simulator.engine import Calls as EngineCalls
 from nest_core.simulator.engine import Tasks, run
 
@@ -210,3 +210,20 @@ def test_swapped_directions_are_noticed(monkeypatch):
 
     monkeypatch.setattr(traffic, "way", swapped)
     assert simulate(*posed(case)).seconds > expected * (1 + 1e-4)
+
+
+def test_a_hash_spreads_seconds_and_adaptive_routing_does_not():
+    """Four transfers of a leaf over four uplinks: some draws have two of them meet, or more."""
+    leaves = Clos(
+        "clos", "leaf_spine", 16, 1, 1, 1.0, 8, 2, (1.0,), 0.0, 1.0, 0.0, routing="ecmp"
+    )  # fmt: skip
+    problem, plan = posed(toy(5, tp=1, dp=8, pp=2, zero=0, schedule="gpipe", m=2))
+    hashed = replace(problem, network=collapse(leaves))
+    seconds = drawn_seconds(hashed, plan)
+    assert len(seconds) == 32
+    assert seconds[5] == pytest.approx(simulate(hashed, plan, draw=5, is_whole=True).seconds)
+    median, late = np.quantile(seconds, [0.5, 0.95])
+    assert seconds.min() < median < late <= seconds.max()
+    adaptive = replace(problem, network=collapse(replace(leaves, routing="adaptive")))
+    [evenly] = drawn_seconds(adaptive, plan)
+    assert evenly < seconds.min()

@@ -35,7 +35,9 @@ itself.
 * *Other stages.* The closed form counts flows of other stages as if they were always there. \
 Where stages share links, an all-to-all or a transfer of one stage often has them to itself, and \
 the replay is shorter.
-* *Kinds of traffic that meet.* The closed form has them follow one another.
+* *Kinds of traffic that meet.* The closed form has them follow one another, and hide behind work \
+alone. In a replay gradients that hide run beside calls that do not: side by side where they use \
+different links, each slower where they share them.
 * *What follows the last pass.* The closed form adds the longest of all stages after the pipeline \
 has drained; a late stage begins with it before.
 * *Weights that ZeRO 3 gathers.* The first layer of a pass waits for its own; the others' arrive \
