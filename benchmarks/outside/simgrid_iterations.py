@@ -24,22 +24,26 @@ from nest_core.simulator.engine import Calls, Tasks
 
 __all__ = ["Played", "asked", "iterations", "played", "rows"]
 
-TIER = "uplink_per='device', oversubscription=1.0"
-FLAT = (
+FABRIC = (
     "fabric={{kind='hierarchical', name='nodes', level=["
-    "{{name='node', group_size={inside}, bandwidth_GBps=450.0, latency_us=0.5, " + TIER + "}}, "
-    "{{name='row', group_size={nodes}, bandwidth_GBps=50.0, latency_us=2.0, " + TIER + "}}]}}"
+    "{{name='node', group_size={inside}, bandwidth_GBps=450.0, latency_us=0.5, "
+    "uplink_per='device'}}, "
+    "{{name='row', group_size={nodes}, bandwidth_GBps=50.0, latency_us=2.0, "
+    "uplink_per='{uplink}'}}]}}"
 )
 PLANS = (
-    (8, 1, "llama2-7b", 16, "dp=4,tp=2,zero=1"),
-    (4, 4, "llama2-7b", 16, "dp=2,tp=2,pp=4"),
-    (4, 4, "llama2-7b", 16, "dp=4,tp=4,zero=3"),
-    (8, 4, "llama2-7b", 32, "dp=2,tp=4,pp=4,schedule=interleaved,interleave=2"),
-    (8, 4, "mixtral-8x7b", 32, "dp=4,cp=2,pp=4,ep=4,zero=1"),
-    (8, 8, "llama2-7b", 64, "dp=8,tp=2,pp=4,zero=1"),
-    (8, 8, "llama2-7b", 64, "dp=4,cp=2,tp=2,pp=4,schedule=zb_h1"),
+    (8, 1, "device", "llama2-7b", 16, "dp=4,tp=2,zero=1"),
+    (4, 4, "device", "llama2-7b", 16, "dp=2,tp=2,pp=4"),
+    (4, 4, "device", "llama2-7b", 16, "dp=4,tp=4,zero=3"),
+    (8, 4, "device", "llama2-7b", 32, "dp=2,tp=4,pp=4,schedule=interleaved,interleave=2"),
+    (8, 4, "device", "mixtral-8x7b", 32, "dp=4,cp=2,pp=4,ep=4,zero=1"),
+    (8, 8, "device", "llama2-7b", 64, "dp=8,tp=2,pp=4,zero=1"),
+    (8, 8, "device", "llama2-7b", 64, "dp=4,cp=2,tp=2,pp=4,schedule=zb_h1"),
+    (4, 4, "child", "llama2-7b", 16, "dp=4,tp=2,pp=2,zero=1"),
+    (8, 4, "child", "llama2-7b", 32, "dp=16,tp=2,zero=3"),
+    (8, 4, "child", "mixtral-8x7b", 32, "dp=4,cp=2,pp=4,ep=4,zero=1"),
 )
-"""Devices of a node, nodes, model, batch and plan."""
+"""Devices of a node, nodes, whose uplinks are, model, batch and plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +57,24 @@ class Played:
 
 def iterations() -> Iterator[tuple[str, Problem, Plan]]:
     """Yield names, problems and plans."""
-    for inside, nodes, model, batch, text in PLANS:
+    for inside, nodes, uplink, model, batch, text in PLANS:
         for name, overlap in OVERLAPS.items():
-            problem, plan = posed(inside, nodes, model, batch, text)
+            problem, plan = posed(inside, nodes, model, batch, text, uplink)
             yield (
-                f"{text}, {inside * nodes} devices, {name}",
+                f"{text}, {inside * nodes} devices, an uplink per {uplink}, {name}",
                 replace(problem, overlap=overlap),
                 plan,
             )
 
 
-def posed(inside: int, nodes: int, model: str, batch: int, text: str) -> tuple[Problem, Plan]:
-    """Return a plan of a model on nodes whose devices have an uplink each; links alone bound it."""
+def posed(
+    inside: int, nodes: int, model: str, batch: int, text: str, uplink: str = "device"
+) -> tuple[Problem, Plan]:
+    """Return a plan of a model on nodes with an uplink per device, or one; links alone bound it."""
     values = load_scenario(
         "llama2-7b-64-h100",
         [
-            FLAT.format(inside=inside, nodes=nodes),
+            FABRIC.format(inside=inside, nodes=nodes, uplink=uplink),
             f"workload.model='{model}'",
             f"workload.global_batch_sequences={batch}",
         ],
