@@ -13,7 +13,8 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
-    "opensm", "simgrid", "infragraph", "slurm", "netbox", "chakra", "facts", "galvatron", "tpu",
+    "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "netbox", "chakra", "facts",
+    "galvatron", "tpu",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

@@ -15,6 +15,7 @@ For people who change the costs, in a checkout with the whole data beside it (``
   they were measured (``presets/validation/settings.toml``).
 * ``regenerate optima``: its part of ``docs/validation.md``, some 800 searches (minutes).
 * ``regenerate mixtures``: its part of ``docs/validation.md``, some 50 searches (minutes).
+* ``regenerate replay``: its part of ``docs/validation.md``, some 140 searches (minutes).
 """
 
 from __future__ import annotations
@@ -29,12 +30,18 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.validation import validate_fabric, validate_mixtures, validate_training
+from benchmarks.validation import (
+    validate_fabric,
+    validate_mixtures,
+    validate_replay,
+    validate_training,
+)
 from benchmarks.validation.collectives.curve_file import curve_toml
 from benchmarks.validation.collectives.report import notes, report
 from benchmarks.validation.collectives.training import fit_library, training_half
 from benchmarks.validation.collectives.validation import compare, held_out, left_out_groups
 from benchmarks.validation.fabric.document import fabric_part
+from benchmarks.validation.replay.document import replay_part
 from benchmarks.validation.training.bands import bands_toml, measured_bands
 from benchmarks.validation.training.document import PICTURE, joined, picture, training_part
 from benchmarks.validation.training.fit import (
@@ -74,6 +81,7 @@ __all__ = [
     "mixtures",
     "optima",
     "regenerate",
+    "replay",
     "settings",
     "training",
 ]
@@ -234,6 +242,14 @@ def mixtures(day: str | None) -> list[Path]:
     return [DOCUMENT]
 
 
+def replay(day: str | None) -> list[Path]:
+    """Write its part of the document; there is nothing to fit."""
+    del day
+    part = replay_part(validate_replay.agreements())
+    DOCUMENT.write_text(joined(_known(), replay=part), encoding="utf-8")
+    return [DOCUMENT]
+
+
 POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")
 """Families without measurements of single kernels: they start from the means of the others."""
 
@@ -278,6 +294,7 @@ PARTS = {
     "settings": settings,
     "optima": optima,
     "mixtures": mixtures,
+    "replay": replay,
 }
 
 

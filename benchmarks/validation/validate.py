@@ -8,6 +8,7 @@
 * ``validate pairs FILE.csv`` of experiments in which a setting was changed: `validate_pairs`.
 * ``validate mixtures``: expert degrees chosen beside those that were run: `validate_mixtures`.
 * ``validate fabric [FILE.csv]`` of experiments on two networks: `validate_fabric`.
+* ``validate replay``: plans in closed form beside their replays: `validate_replay`.
 * ``validate LOG.txt``: the output of nccl-tests. Its rows are fitted on top of the shipped curve;
   ``fit`` holds regimes, errors before and after, and the text of a preset to keep.
 
@@ -34,7 +35,9 @@ GIGA = 1e9
 def validate(
     target: Annotated[
         str,
-        typer.Argument(help="collectives, training, mixtures, pairs, fabric, a CSV file or a log."),
+        typer.Argument(
+            help="collectives, training, mixtures, pairs, fabric, replay, a CSV file or a log."
+        ),
     ],
     file: Annotated[str, typer.Argument(help="After pairs or fabric: a CSV file.")] = "",
     as_json: JsonFlag = False,
@@ -52,6 +55,7 @@ def validate(
         validate_fabric,
         validate_mixtures,
         validate_pairs,
+        validate_replay,
         validate_training,
     )
     from nest_core.calibration.collectives.nccl_log import LogFacts, is_log
@@ -74,6 +78,9 @@ def validate(
         return
     if target == "mixtures":
         emit(validate_mixtures.mixtures(), as_json, validate_mixtures.as_text)
+        return
+    if target == "replay":
+        emit(validate_replay.replays(), as_json, validate_replay.as_text)
         return
     if target == "training":
         emit(validate_training.training(), as_json, validate_training.as_text)

@@ -36,6 +36,7 @@ __all__ = [
     "MARK",
     "MIXTURES_MARK",
     "PICTURE",
+    "REPLAY_MARK",
     "figures",
     "joined",
     "memory_section",
@@ -48,6 +49,7 @@ FABRIC_MARK = "<!-- written by `python -m benchmarks.validation regenerate fabri
 MIXTURES_MARK = (
     "<!-- written by `python -m benchmarks.validation regenerate mixtures` from here on -->"
 )
+REPLAY_MARK = "<!-- written by `python -m benchmarks.validation regenerate replay` from here on -->"
 PICTURE = "images/validation-training.svg"
 WHOLE, SUBSET = "All runs", "The subset of the tests"
 LARGE = 10
@@ -313,6 +315,7 @@ def joined(
     settings: str | None = None,
     optima: str | None = None,
     mixtures: str | None = None,
+    replay: str | None = None,
 ) -> str:
     """A document with one of its parts replaced.
 
@@ -321,7 +324,8 @@ def joined(
     >>> joined("# A\\n", training="## B\\n").splitlines() == ["# A", "", MARK, "", "## B"]
     True
     """
-    rest, _, sixth = document.partition(MIXTURES_MARK)
+    rest, _, seventh = document.partition(REPLAY_MARK)
+    rest, _, sixth = rest.partition(MIXTURES_MARK)
     rest, _, fifth = rest.partition(OPTIMA_MARK)
     rest, _, fourth = rest.partition(SETTINGS_MARK)
     rest, _, third = rest.partition(FABRIC_MARK)
@@ -333,6 +337,7 @@ def joined(
         (SETTINGS_MARK, fourth, settings),
         (OPTIMA_MARK, fifth, optima),
         (MIXTURES_MARK, sixth, mixtures),
+        (REPLAY_MARK, seventh, replay),
     ):
         part = (old if new is None else new).strip("\n")
         text += f"\n{mark}\n\n{part}\n" if part else ""

@@ -1,0 +1,1 @@
+"""Iterations that are priced beside the same ones played event by event."""
