@@ -66,12 +66,16 @@ class Iteration:
     @property
     def seconds(self) -> float:
         """What it takes; of schedules whose iterations run into one another, of one stage."""
-        if self.plan.point.schedule not in ("zb_1p", "zb_2p"):
-            return float(self.ends_s.max())
         return max(
-            float(self.ends_s[self.stage == s].max() - self.begins_s[self.stage == s].min())
+            float(self.ends_s[self.stage == s].max()) - self.first_s(s)
             for s in range(self.plan.point.pp)
         )
+
+    def first_s(self, stage: int) -> float:
+        """Return when a stage's iteration begins."""
+        if self.plan.point.schedule not in ("zb_1p", "zb_2p"):
+            return 0.0
+        return float(self.begins_s[self.stage == stage].min())
 
     @property
     def loads(self) -> Loads:
