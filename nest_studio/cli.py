@@ -28,6 +28,7 @@ COMMANDS = {
     "plan": "plans",
     "price": "plans",
     "place": "plans",
+    "simulate": "plans",
     "solve": "lessons",
     "levels": "fabrics",
     "collective": "fabrics",

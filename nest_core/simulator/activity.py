@@ -15,10 +15,9 @@ import numpy as np
 
 from nest_core.costs import Problem, Report
 from nest_core.costs.communication import CLASSES, class_seconds
-from nest_core.costs.layout import device_order
 from nest_core.costs.stages import update_layers
 from nest_core.network import FloatArray, IntArray
-from nest_core.simulator.iteration import CLASS_OF_AXIS, Iteration
+from nest_core.simulator.iteration import CLASS_OF_AXIS, Iteration, stages_of
 from nest_core.simulator.program import COMPUTE, WORK, Entry
 
 __all__ = [
@@ -26,9 +25,9 @@ __all__ = [
     "Activity",
     "StageTerms",
     "activity",
-    "devices_of",
     "entry_times",
     "part_of",
+    "pass_of",
     "slowest",
     "stage_terms",
 ]
@@ -108,10 +107,13 @@ def part_of(row: Entry) -> str:
     return _PART_OF_WORK.get(row.kind, "waiting")
 
 
-def devices_of(iteration: Iteration, stage: int) -> IntArray:
-    """Return a stage's devices."""
-    where = device_order(iteration.problem.network, iteration.plan.point.device_order)
-    return np.asarray(where[iteration.plan.ranks[stage]]).reshape(-1)
+def pass_of(iteration: Iteration, stage: int) -> IntArray:
+    """Return the pass of every entry, the first of those that run together; -1 after all."""
+    program = iteration.programs[stage]
+    order = np.argsort(program.ends, kind="stable")
+    entries = np.arange(len(program.row))
+    passes = np.append(order, -1)[np.searchsorted(program.ends[order], entries)]
+    return np.asarray(np.where(program.micro_batch < 0, -1, passes))
 
 
 def entry_times(iteration: Iteration, stage: int, device: int) -> tuple[FloatArray, FloatArray]:
@@ -150,8 +152,8 @@ def activity(iteration: Iteration, stage: int, device: int) -> Activity:
         spans.append(tuple(np.array([end]) for end in (WAITING, -1, before[-1], last)))
     columns = [np.concatenate(column) for column in zip(*spans, strict=True)]
     columns = [column[np.argsort(columns[2], kind="stable")] for column in columns]
-    classes, devices = iteration.classes.device, devices_of(iteration, stage)
-    alike = np.count_nonzero(classes[devices] == classes[device])
+    classes = iteration.classes.device
+    alike = int(np.count_nonzero(classes == classes[device]))
     return Activity(stage, device, alike, *columns)
 
 
@@ -199,9 +201,9 @@ def _gaps(
 
 def slowest(iteration: Iteration) -> tuple[Activity, ...]:
     """Return of every stage what a device of the class does that waits least."""
-    chosen = []
+    chosen, stages = [], stages_of(iteration.problem, iteration.plan)
     for stage in range(len(iteration.programs)):
-        devices = devices_of(iteration, stage)
+        devices = np.flatnonzero(stages == stage)
         _, first = np.unique(iteration.classes.device[devices], return_index=True)
         of_classes = [activity(iteration, stage, int(devices[at])) for at in np.sort(first)]
         chosen.append(min(of_classes, key=lambda entry: round(float(entry.seconds[WAITING]), 12)))
