@@ -18,7 +18,8 @@ from nest_core.costs.communication import CLASSES
 from nest_core.costs.layout import device_order
 from nest_core.costs.loads import Loads
 from nest_core.costs.offload import offloaded
-from nest_core.costs.schedules import PassOrder
+from nest_core.costs.schedules import MOST_PASSES, PassOrder
+from nest_core.documents.errors import require
 from nest_core.network import FloatArray, IntArray
 from nest_core.network.link_map import runs
 from nest_core.simulator.classes import Classes
@@ -131,7 +132,20 @@ def simulate(problem: Problem, plan: Plan, *, draw: int = 0, is_whole: bool = Fa
         Of the fabric's hash, under static ECMP.
     is_whole : bool
         Whether every device, group and flow is followed by itself.
+
+    Raises
+    ------
+    InputError
+        If its layers have more than `MOST_PASSES` passes.
     """
+    passes = 2 * problem.layers * plan.point.micro_batches(problem.batch)
+    require(
+        passes <= MOST_PASSES,
+        "the iteration",
+        f"must have at most {MOST_PASSES:,} passes of layers to be simulated",
+        passes,
+        "lower the batch or raise the micro-batch",
+    )
     problem = offloaded(problem, plan.offload)
     order, stages = programs(problem, plan)
     traffic = traffic_of(problem, plan, stages, draw)

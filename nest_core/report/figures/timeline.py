@@ -20,11 +20,12 @@ from nest_core.costs.plan_words import schedule_words
 from nest_core.documents.units import humanise_seconds, percent, plural
 from nest_core.network import BusyLink, FloatArray, IntArray
 from nest_core.report.explain import busiest_table
-from nest_core.report.figures.levels import LOAD_SCALE
 from nest_core.report.figures.operators import legend_traces
 from nest_core.report.figures.stages import slowest as pace
 from nest_core.report.figures.style import (
+    FAINT,
     KIND_COLOURS,
+    LIMIT,
     MARK,
     MUTED,
     TIME_COLOURS,
@@ -86,11 +87,13 @@ _HEIGHT, _MARGIN = 340, (64, 16, 24, 46)
 _PLOT_HEIGHT = _HEIGHT - _MARGIN[2] - _MARGIN[3]
 _ROW, _THICKEST = 0.84, 40  # of a row's height; pixels
 _FORWARD = 0.6  # of a backward bar's thickness
-_COLUMNS = 1200
+_COLUMNS, _CLEAR = 1200, 6  # of an image, and of a pass that is told from the next
 _NUMBERED = 64  # passes per stage, with room for their numbers
 _TICKS = 16
 _AGREES = 5e-4  # relative; less is the same to three digits
 _LINK_ROW, _BINS = 34, 400
+_BUSY_SCALE = [(0.0, FAINT), (0.5, TIME_COLOURS["communication"]), (1.0, LIMIT)]
+"""From idle to full, on light and on dark pages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +150,14 @@ class Lane:
             begins_s[starts],
             ends_s[ends],
         )
+
+    @property
+    def passes(self) -> int:
+        """How often it turns to another micro-batch, or from forward to backward."""
+        number = (
+            2 * self.micro_batch[self.micro_batch >= 0] + self.is_forward[self.micro_batch >= 0]
+        )
+        return int(np.count_nonzero(np.diff(number)))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield what it draws."""
@@ -229,8 +240,10 @@ def timeline_figure(
     traces = [*draw(lanes, scale=scale), _pointed(lanes, last / scale)]
     if is_exact and not is_device and len(lanes) <= _TICKS:
         traces.append(_numbers(lanes, scale))
-    present = {look for lane in lanes for look in np.unique(lane.look).tolist()}
-    legend = tuple(pair for n, pair in enumerate(_COLOURS.items()) if n in present)
+    spent = np.sum([lane.shares(np.array([0.0, last])) for lane in lanes], axis=(0, 2, 3))
+    legend = tuple(
+        pair for pair, share in zip(_COLOURS.items(), spent, strict=True) if share > _AGREES
+    )
     slowest = 0 if is_device else pace(report) + 1
     point, m = report.plan.point, int(iteration.order.micro_batch.max()) + 1
     ticks = sorted(
@@ -307,7 +320,9 @@ def _image(lanes: Sequence[Lane], *, thick: float, scale: float, last: float) ->
     pixels = np.zeros((len(lanes) * pitch, _COLUMNS), np.int8)
     middle = (np.arange(high)[:, None] + 0.5) / high
     for n, lane in enumerate(lanes):
-        tall = lane.shares(edges_s) * np.array([1.0, _FORWARD])[None, :, None]
+        # Where columns hold several passes, thin ones would only make the row's edge ragged.
+        is_fine = lane.passes > _COLUMNS / _CLEAR
+        tall = lane.shares(edges_s) * np.array([1.0, 1.0 if is_fine else _FORWARD])[None, :, None]
         tall = tall.reshape(-1, _COLUMNS)
         tops = np.cumsum(tall, axis=0)
         tops += (1.0 - tops[-1]) / 2
@@ -426,14 +441,14 @@ def links_figure(iteration: Iteration | None, links: Sequence[BusyLink]) -> Char
         "y": [n + 0.25 for n in range(len(links))],
         "zmin": 0.0,
         "zmax": 100.0,
-        "colorscale": LOAD_SCALE,
+        "colorscale": _BUSY_SCALE,
         "showscale": False,
         "ygap": _LINK_ROW / 2,
         "hovertemplate": f"%{{x:.4g}} {unit}: %{{z:.3g}} % busy<extra></extra>",
     }
     return Chart(
         busiest_table(links).title,
-        f"{subtitle}, from 0 (pale) to 100 % (dark); time in {unit}",
+        f"{subtitle}, from 0 (grey) to 100 % (red); time in {unit}",
         "A row stands for all links that are as busy; shares behind its name are of the whole "
         "iteration. A call's bytes are spread over the time that it runs.",
         plot(
@@ -449,6 +464,7 @@ def links_figure(iteration: Iteration | None, links: Sequence[BusyLink]) -> Char
                 range=[0, last / scale],
                 nticks=10,
                 fixedrange=False,
+                showgrid=False,
             ),
             yaxis=bare_axis(range=[len(links) - 0.5, -0.5], showticklabels=False),
         ),
