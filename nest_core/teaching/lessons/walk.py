@@ -485,7 +485,10 @@ def _rounded_words(seconds: float) -> str:
 def _drawn(settings: Settings) -> str:
     """Say what the drawing's passes hold of a message."""
     hop = _rounded_words(_hop_s(float(settings["nic"])))
-    return f"A message takes {hop}; a pass that receives one begins with it."
+    return (
+        f"A message that meets no other takes {hop}; a pass that receives one begins with it, and "
+        "two that leave a node at once share its NICs."
+    )
 
 
 def _asked_passes(given: Settings, schedule: str, times: int = 1) -> PassSteps:
