@@ -171,7 +171,7 @@ def test_a_long_pipeline_stays_small():
 def test_a_devices_streams_show_what_hides_behind_its_compute():
     report, iteration, _ = played("1f1b")
     lanes = device_lanes(iteration, 17)
-    assert [lane.name for lane in lanes][0] == "device"
+    assert lanes[0].name == "device"
     assert {"layer", "data", "receive", "return"} <= {lane.name for lane in lanes}
     title = timeline_figure(iteration, report, lanes).title
     assert title.startswith("Device 17, of stage ")

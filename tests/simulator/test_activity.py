@@ -92,7 +92,7 @@ def test_work_is_what_the_stage_has_and_communication_no_more_than_its_calls_run
 
 @cases
 def test_both_ends_of_a_pipeline_wait_for_the_sum_of_tied_weights(case):
-    asked, _, iteration = simulated(case, "own")
+    _, _, iteration = simulated(case, "own")
     tied = [each.seconds[PARTS.index("tied")] for each in slowest(iteration)]
     assert (tied[0] > 0) == (case == "tied")
     assert len(tied) == 1 or tied[-1] == pytest.approx(tied[0])
