@@ -29,6 +29,7 @@ COMMANDS = {
     "price": "plans",
     "place": "plans",
     "simulate": "plans",
+    "diff": "plans",
     "solve": "lessons",
     "levels": "fabrics",
     "collective": "fabrics",

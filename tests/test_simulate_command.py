@@ -60,9 +60,9 @@ def test_the_text_has_every_term_and_the_busiest_links(capsys):
     assert run(["simulate", SMALL, "--plan", PLAN]) == 0
     text = capsys.readouterr().out
     result = nest.simulate(SMALL, PLAN)
-    assert all(f"\n{name} " in text for name in result.slowest.planned_s)
+    assert all(f"\n{name} " in text for name in result.slowest.terms)
     assert result.tables()[0].title in text
-    assert len(result.rows()) == sum(len(terms.planned_s) for terms in result.terms)
+    assert len(result.rows()) == sum(len(terms.terms) for terms in result.terms)
     assert [len(picture.plot.data) > 0 for picture in result.pictures()] == [True, True]
 
 

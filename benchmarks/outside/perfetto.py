@@ -31,7 +31,7 @@ def rows() -> list[Row]:
             if "curl" not in str(error) and "URL" not in str(error):
                 raise
             raise Missing(
-                "the package fetches its program from Google's storage, which is out of reach here; "
+                "the package fetches its program from Google's storage, out of reach here; "
                 "tests/simulator/test_trace.py holds traces against the format's rules"
             ) from None
         events = json.loads(text)["traceEvents"]

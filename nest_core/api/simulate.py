@@ -65,7 +65,7 @@ class Simulated(Result):
     @property
     def slowest(self) -> StageTerms:
         """The stage that waits least."""
-        return min(self.terms, key=lambda terms: terms.simulated_s.get("waiting", 0.0))
+        return min(self.terms, key=lambda stage: stage.terms.get("waiting", (0.0, 0.0))[1])
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of ``nest-studio simulate --json``."""
@@ -77,10 +77,10 @@ class Simulated(Result):
             "planned_iteration_time_s": self.report.iteration_s,
             "difference": self.difference,
             "stage": self.slowest.stage,
-            "terms": _sides(self.slowest),
+            "terms": self.slowest.to_json(),
             "stages": [
-                {"devices": terms.alike, "device": terms.device, "terms": _sides(terms)}
-                for terms in self.terms
+                {"devices": stage.alike, "device": stage.device, "terms": stage.to_json()}
+                for stage in self.terms
             ],
             "busiest_links": [link.to_json() for link in self.links],
             "replanned_iteration_time_s": None,
@@ -90,9 +90,9 @@ class Simulated(Result):
     def rows(self) -> list[dict[str, Any]]:
         """Return the terms of every stage, s; a row each."""
         return [
-            {"stage": terms.stage, "term": name, "planned_s": planned, "simulated_s": simulated}
-            for terms in self.terms
-            for name, planned, simulated in _rows(terms)
+            {"stage": stage.stage, "term": name} | seconds
+            for stage in self.terms
+            for name, seconds in stage.to_json().items()
         ]
 
     def tables(self) -> tuple[Table, ...]:
@@ -114,11 +114,8 @@ class Simulated(Result):
 
     def __str__(self) -> str:
         stage = self.slowest
-        total = ("iteration", self.report.iteration_s, self.iteration.seconds)
-        texts = [
-            [name, f"{planned:.4g}", f"{simulated:.4g}", f"{simulated - planned:.4g}"]
-            for name, planned, simulated in (*_rows(stage), total)
-        ]
+        rows = stage.terms | {"iteration": (self.report.iteration_s, self.iteration.seconds)}
+        texts = [[name, *map("{:.4g}".format, (a, b, b - a))] for name, (a, b) in rows.items()]
         return "\n".join(
             [
                 f"{humanise_seconds(self.iteration.seconds)} event by event, "
@@ -131,19 +128,6 @@ class Simulated(Result):
                 str(busiest_table(self.links)),
             ]
         )
-
-
-def _rows(terms: StageTerms) -> Iterator[tuple[str, float, float]]:
-    """Yield terms, as planned and as simulated."""
-    for name, planned in terms.planned_s.items():
-        yield name, planned, terms.simulated_s[name]
-
-
-def _sides(terms: StageTerms) -> dict[str, dict[str, float]]:
-    return {
-        name: {"planned_s": planned, "simulated_s": simulated}
-        for name, planned, simulated in _rows(terms)
-    }
 
 
 def simulate(

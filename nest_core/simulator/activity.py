@@ -8,7 +8,7 @@ add up to the iteration, and a call that hides behind compute is no part.
 Units: seconds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,15 +89,21 @@ class StageTerms:
     ----------
     stage, device, alike : int
         A device of the slowest class, and how many there are of it.
-    planned_s, simulated_s : mapping of str to float
-        Of the same parts, each adding up to its iteration.
+    terms : dict of str to (float, float)
+        Planned and simulated, each adding up to its iteration.
     """
 
     stage: int
     device: int
     alike: int
-    planned_s: Mapping[str, float]
-    simulated_s: Mapping[str, float]
+    terms: dict[str, tuple[float, float]]
+
+    def to_json(self) -> dict[str, dict[str, float]]:
+        """Return the terms by name."""
+        return {
+            name: {"planned_s": planned, "simulated_s": simulated}
+            for name, (planned, simulated) in self.terms.items()
+        }
 
 
 def part_of(row: Entry) -> str:
@@ -149,7 +155,7 @@ def activity(iteration: Iteration, stage: int, device: int) -> Activity:
     ]
     last = first + iteration.seconds
     if last > before[-1]:
-        spans.append(tuple(np.array([end]) for end in (WAITING, -1, before[-1], last)))
+        spans.append((np.array([WAITING]), np.array([-1]), before[-1:], np.array([last])))
     columns = [np.concatenate(column) for column in zip(*spans, strict=True)]
     columns = [column[np.argsort(columns[2], kind="stable")] for column in columns]
     classes = iteration.classes.device
@@ -194,9 +200,8 @@ def _gaps(
         low = np.where(runs, np.maximum(begins_s[ended], since), since)
         yield np.where(runs, part[ended], WAITING), entry, low, until
         goes_on = low > since
-        waits, entry, since, until = (
-            column[goes_on] for column in (ended, entry, since, begins_s[ended])
-        )
+        waits, entry = ended[goes_on], entry[goes_on]
+        since, until = since[goes_on], begins_s[waits]
 
 
 def slowest(iteration: Iteration) -> tuple[Activity, ...]:
@@ -229,15 +234,10 @@ def stage_terms(
             **{name: float(seconds[entry.stage]) for name, seconds in sent.items()},
             "waiting": stage.idle_s,
         }
-        simulated_s = dict(zip(PARTS, entry.seconds.tolist(), strict=True))
-        some = [name for name in PARTS if planned_s.get(name, 0.0) > 0 or simulated_s[name] > 0]
-        terms.append(
-            StageTerms(
-                entry.stage,
-                entry.device,
-                entry.alike,
-                {name: planned_s.get(name, 0.0) for name in some},
-                {name: simulated_s[name] for name in some},
-            )
-        )
+        beside = {
+            name: (planned_s.get(name, 0.0), simulated)
+            for name, simulated in zip(PARTS, entry.seconds.tolist(), strict=True)
+            if simulated > 0 or planned_s.get(name, 0.0) > 0
+        }
+        terms.append(StageTerms(entry.stage, entry.device, entry.alike, beside))
     return tuple(terms)

@@ -151,7 +151,8 @@ def simulate(problem: Problem, plan: Plan, *, draw: int = 0, is_whole: bool = Fa
     traffic = traffic_of(problem, plan, stages, draw)
     link_map = problem.network.link_map
     stage_of = stages_of(problem, plan)
-    classes = call_classes(traffic.groups, traffic.ways, stage_of, link_map, is_whole=is_whole)
+    label = stage_of.astype(np.float64)
+    classes = call_classes(traffic.groups, traffic.ways, label, link_map, is_whole=is_whole)
     calls, number = engine_calls(traffic.groups, traffic.ways, classes)
     seats = [_Seats.of(traffic, classes, stage_of, s) for s in range(len(stages))]
     blocks, before = [], 0

@@ -1,5 +1,5 @@
 """Commands on plans: ``plan``, ``price``, ``place``, ``export``, ``memory``, ``compiled``,
-``next``, ``simulate``.
+``next``, ``simulate``, ``diff``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nest_core.costs import Memory, Stage
     from nest_core.scenario import Scenario
 
-__all__ = ["compiled", "export", "memory", "next", "place", "plan", "price", "simulate"]
+__all__ = ["compiled", "diff", "export", "memory", "next", "place", "plan", "price", "simulate"]
 
 
 def plan(
@@ -127,6 +127,24 @@ def simulate(
     fields = result.to_json() | {"trace": trace and str(trace)}
     written = f"\n\nwhat runs when: {trace}" if trace else ""
     emit(fields, as_json, lambda _: f"{result}{written}")
+
+
+def diff(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    traces: Annotated[list[Path], typer.Argument(help="Traces of PyTorch's profiler, unpacked.")],
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help="That ran: JSON file, dp=8,tp=4,… or a Megatron-LM command; or the best."
+        ),
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Set profiler traces of ranks beside the simulated iteration, per stage and term."""
+    from nest_core.api.diff import diff
+
+    show(diff(_loaded(scenario, sets), traces, plan), as_json)
 
 
 def place(

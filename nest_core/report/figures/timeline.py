@@ -88,7 +88,7 @@ _PLOT_HEIGHT = _HEIGHT - _MARGIN[2] - _MARGIN[3]
 _ROW, _THICKEST = 0.84, 40  # of a row's height; pixels
 _FORWARD = 0.6  # of a backward bar's thickness
 _COLUMNS, _CLEAR = 1200, 6  # of an image, and of a pass that is told from the next
-_NUMBERED = 64  # passes per stage, with room for their numbers
+_NUMBERED = 128  # bars of a row, with room for their numbers
 _TICKS = 16
 _AGREES = 5e-4  # relative; less is the same to three digits
 _LINK_ROW, _BINS = 34, 400
@@ -159,13 +159,10 @@ class Lane:
         )
         return int(np.count_nonzero(np.diff(number)))
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield what it draws."""
+    def spans(self) -> Iterator[tuple[int, int, float, float]]:
+        """Yield the look, micro-batch, beginning and end of every span."""
         columns = (self.look, self.micro_batch, self.begins_s, self.ends_s)
-        for look, micro_batch, begins, ends in zip(*(c.tolist() for c in columns), strict=True):
-            number = None if micro_batch < 0 else micro_batch + 1
-            what = {"row": self.name, "part": _LOOKS[look], "micro-batch": number}
-            yield what | {"begins, s": begins, "ends, s": ends}
+        return zip(*(column.tolist() for column in columns), strict=True)
 
     def shares(self, edges_s: FloatArray) -> FloatArray:
         """Return the share of every bin by look and direction, (looks, 2, bins)."""
@@ -285,7 +282,17 @@ def timeline_figure(
 
 
 def _table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
-    return [row for lane in lanes for row in lane.rows()]
+    return [
+        {
+            "row": lane.name,
+            "part": _LOOKS[look],
+            "micro-batch": None if number < 0 else number + 1,
+            "begins, s": begins,
+            "ends, s": ends,
+        }
+        for lane in lanes
+        for look, number, begins, ends in lane.spans()
+    ]
 
 
 def _spans(lanes: Sequence[Lane], *, thick: float, scale: float) -> Iterator[Trace]:
@@ -360,16 +367,15 @@ def _pointed(lanes: Sequence[Lane], end: float) -> Trace:
 
 
 def _numbers(lanes: Sequence[Lane], scale: float) -> Trace:
-    """Return micro-batches by number, from 1, on their compute."""
-    x, y, text = [], [], []
-    for row, lane in enumerate(lanes, 1):
-        works = np.flatnonzero((lane.look == 0) & (lane.micro_batch >= 0))
-        if len(works) <= 2 * _NUMBERED:
-            middle = (lane.begins_s[works] + lane.ends_s[works]) / 2 / scale
-            wide = lane.ends_s[works] - lane.begins_s[works] > lane.ends_s[-1] / _NUMBERED / 2
-            x += middle[wide].tolist()
-            y += [row] * int(wide.sum())
-            text += [str(number + 1) for number in lane.micro_batch[works][wide].tolist()]
+    """Return micro-batches by number, from 1, on their compute where there is room."""
+    least = lanes[0].ends_s[-1] / _NUMBERED
+    places = [
+        ((begins + ends) / 2 / scale, row, str(number + 1))
+        for row, lane in enumerate(lanes, 1)
+        for look, number, begins, ends in lane.spans()
+        if look == 0 and number >= 0 and ends - begins > least
+    ]
+    x, y, text = zip(*places, strict=True) if places else ((), (), ())
     return {
         "type": "scatter",
         "mode": "text",
