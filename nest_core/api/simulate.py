@@ -17,7 +17,7 @@ from nest_core.network import BusyLink
 from nest_core.planner import search
 from nest_core.report.explain import busiest_table
 from nest_core.report.figures import Chart
-from nest_core.report.figures.timeline import links_figure, stage_lanes, timeline_figure
+from nest_core.report.figures.timeline import links_figure, rows_of_stages, timeline_figure
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.simulator import Iteration
@@ -103,7 +103,7 @@ class Simulated(Result):
         """Return the timeline, and the busiest links over time."""
         return (
             timeline_figure(
-                self.iteration, self.report, stage_lanes(self.iteration, self.activities)
+                self.iteration, self.report, rows_of_stages(self.iteration, self.activities)
             ),
             links_figure(self.iteration, self.links),
         )

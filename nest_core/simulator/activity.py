@@ -231,13 +231,13 @@ def stage_terms(
             "recomputation": stage.recompute_s,
             "kernel launches": stage.launch_s,
             "optimizer": update_s,
-            **{name: float(seconds[entry.stage]) for name, seconds in sent.items()},
+            **{name: float(of[entry.stage]) for name, of in sent.items()},
             "waiting": stage.idle_s,
         }
-        beside = {
+        seconds = {
             name: (planned_s.get(name, 0.0), simulated)
             for name, simulated in zip(PARTS, entry.seconds.tolist(), strict=True)
             if simulated > 0 or planned_s.get(name, 0.0) > 0
         }
-        terms.append(StageTerms(entry.stage, entry.device, entry.alike, beside))
+        terms.append(StageTerms(entry.stage, entry.device, entry.alike, seconds))
     return tuple(terms)

@@ -80,7 +80,7 @@ def _stage(iteration: Iteration, entry: Activity) -> Iterator[dict[str, Any]]:
         row = program.rows[program.row[place]]
         begins = _at(begins_s[place])
         details = {"micro-batch": int(program.micro_batch[place]), "layer": row.layer}
-        named = {name: number for name, number in details.items() if number >= 0}
+        details = {name: number for name, number in details.items() if number >= 0}
         called = {"kind": row.call.kind, "bytes": row.size} if row.call else {}
         yield {
             "ph": "X",
@@ -89,5 +89,5 @@ def _stage(iteration: Iteration, entry: Activity) -> Iterator[dict[str, Any]]:
             "pid": process,
             "tid": row.stream + 1,
             "dur": round(_at(ends_s[place])["ts"] - begins["ts"], 3),
-            "args": named | called,
+            "args": details | called,
         } | begins

@@ -19,7 +19,7 @@ from nest_core.report.figures import (
     throughput_figure,
 )
 from nest_core.report.figures.paper import iterations_picture, strategies_picture
-from nest_core.report.figures.timeline import links_figure, stage_lanes, timeline_figure
+from nest_core.report.figures.timeline import links_figure, rows_of_stages, timeline_figure
 from nest_core.simulator import simulate
 from nest_core.simulator.activity import slowest
 from nest_core.simulator.link_use import busiest
@@ -138,7 +138,7 @@ def test_every_figure_of_the_plan_has_rows(answered):
         memory_figure(rows, example.scenario.accelerator.memory_bytes),
         throughput_figure(rows, 1),
         level_figure(network),
-        timeline_figure(iteration, best, stage_lanes(iteration, slowest(iteration))),
+        timeline_figure(iteration, best, rows_of_stages(iteration, slowest(iteration))),
         links_figure(iteration, busiest(iteration)),
     )
     for one in shown:

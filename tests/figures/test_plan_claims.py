@@ -32,7 +32,7 @@ from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.cards import Reference, iteration_part, plan_pills, throughput_card
 from nest_core.report.figures.levels import linkload_figure
 from nest_core.report.figures.levelwise import waterfall_figure
-from nest_core.report.figures.timeline import stage_lanes
+from nest_core.report.figures.timeline import rows_of_stages
 from nest_core.report.picture.plan import plan_on_devices
 from nest_core.scenario import load_scenario
 from nest_core.simulator import simulate
@@ -298,7 +298,7 @@ def claims_of_a_plan(problem, found):
         assert title == f"One level: {humanise_rate(speeds[0])} between any two devices"
     iteration = simulate(problem, best.plan)
     activities = slowest(iteration)
-    title = timeline_figure(iteration, best, stage_lanes(iteration, activities)).title
+    title = timeline_figure(iteration, best, rows_of_stages(iteration, activities)).title
     waits = [each.seconds[PARTS.index("waiting")] / iteration.seconds for each in activities]
     loads = [stage.micro_batch_s for stage in best.stages]
     if match := re.fullmatch(

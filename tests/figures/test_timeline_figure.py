@@ -15,7 +15,12 @@ from nest_core.report.explain.summary import bottleneck, fullest
 from nest_core.report.figures import balance_figure, memory_figure, timeline_figure
 from nest_core.report.figures.entries import OURS, MethodRow
 from nest_core.report.figures.style import KIND_COLOURS, MARK, MUTED, TIME_COLOURS, axis_unit
-from nest_core.report.figures.timeline import MAX_SPANS, device_lanes, links_figure, stage_lanes
+from nest_core.report.figures.timeline import (
+    MAX_SPANS,
+    links_figure,
+    rows_of_device,
+    rows_of_stages,
+)
 from nest_core.scenario import load_scenario
 from nest_core.simulator import simulate
 from nest_core.simulator.activity import PARTS, slowest
@@ -66,7 +71,7 @@ def played(case):
 @lru_cache
 def drawn(case):
     report, iteration, activities = played(case)
-    return timeline_figure(iteration, report, stage_lanes(iteration, activities))
+    return timeline_figure(iteration, report, rows_of_stages(iteration, activities))
 
 
 def lengths(picture, rows):
@@ -113,18 +118,18 @@ def test_few_spans_are_lines_and_many_are_one_map():
     assert "heatmap" not in kinds["few micro-batches"]
     assert "heatmap" in kinds["1f1b"]
     for case in PLANS:
-        lanes = stage_lanes(*played(case)[1:])
-        is_exact = all(len(lane.look) <= MAX_SPANS for lane in lanes)
+        rows = rows_of_stages(*played(case)[1:])
+        is_exact = all(len(row.look) <= MAX_SPANS for row in rows)
         assert is_exact == ("heatmap" not in kinds[case])
 
 
 @plans
 def test_a_row_goes_from_the_start_to_the_end_without_a_gap(case):
     _, iteration, activities = played(case)
-    for lane in stage_lanes(iteration, activities):
-        assert lane.begins_s[1:] == pytest.approx(lane.ends_s[:-1], rel=1e-12)
-        assert lane.ends_s[-1] - lane.begins_s[0] == pytest.approx(iteration.seconds)
-        shares = lane.shares(np.linspace(lane.begins_s[0], lane.ends_s[-1], 50))
+    for row in rows_of_stages(iteration, activities):
+        assert row.begins_s[1:] == pytest.approx(row.ends_s[:-1], rel=1e-12)
+        assert row.ends_s[-1] - row.begins_s[0] == pytest.approx(iteration.seconds)
+        shares = row.shares(np.linspace(row.begins_s[0], row.ends_s[-1], 50))
         assert shares.sum(axis=(0, 1)) == pytest.approx(1.0)
 
 
@@ -156,26 +161,26 @@ def longest():
     asked = replace(load_scenario("llama3-70b-1024-h100").problem(), batch=4096)
     report = price(asked, read_plan("dp=8,tp=2,pp=64,micro_batch=1", asked.layers, 1024))
     iteration = simulate(asked, report.plan)
-    return report, iteration, stage_lanes(iteration, slowest(iteration))
+    return report, iteration, rows_of_stages(iteration, slowest(iteration))
 
 
 @pytest.mark.slow
 def test_a_long_pipeline_stays_small():
-    report, iteration, lanes = longest()
-    picture = timeline_figure(iteration, report, lanes)
-    assert sum(len(lane.look) for lane in lanes) > 100_000
+    report, iteration, rows = longest()
+    picture = timeline_figure(iteration, report, rows)
+    assert sum(len(row.look) for row in rows) > 100_000
     assert len(picture.plot.data) < 20
     assert len(picture.plot.to_json()) < 1_000_000
 
 
 def test_a_devices_streams_show_what_hides_behind_its_compute():
     report, iteration, _ = played("1f1b")
-    lanes = device_lanes(iteration, 17)
-    assert lanes[0].name == "device"
-    assert {"layer", "data", "receive", "return"} <= {lane.name for lane in lanes}
-    title = timeline_figure(iteration, report, lanes).title
+    rows = rows_of_device(iteration, 17)
+    assert rows[0].name == "device"
+    assert {"layer", "data", "receive", "return"} <= {row.name for row in rows}
+    title = timeline_figure(iteration, report, rows).title
     assert title.startswith("Device 17, of stage ")
-    spent = [float((lane.ends_s - lane.begins_s).sum()) for lane in lanes]
+    spent = [float((row.ends_s - row.begins_s).sum()) for row in rows]
     assert spent[0] == pytest.approx(iteration.seconds)
     assert 0 < max(spent[1:]) < iteration.seconds
 
@@ -183,7 +188,7 @@ def test_a_devices_streams_show_what_hides_behind_its_compute():
 def test_an_idle_device_has_none():
     asked = problem()
     plan = read_plan("dp=8,tp=2,pp=2", asked.layers, 64)
-    assert device_lanes(simulate(asked, plan), 63) == ()
+    assert rows_of_device(simulate(asked, plan), 63) == ()
 
 
 def test_without_a_plan_nothing_is_drawn():

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.costs.loads import link_loads
 from nest_core.planner import search
 from nest_core.report.figures.levels import linkload_figure
-from nest_core.report.figures.timeline import device_lanes, stage_lanes, timeline_figure
+from nest_core.report.figures.timeline import rows_of_device, rows_of_stages, timeline_figure
 from nest_core.report.picture import picture, to_svg, untitled
 from nest_core.scenario import load_scenario
 from nest_core.simulator import simulate
@@ -67,7 +67,7 @@ def test_the_timeline_is_the_plans():
     assert not page.exception
     problem, best = planned()
     iteration = simulate(problem, best.plan)
-    expected = timeline_figure(iteration, best, stage_lanes(iteration, slowest(iteration)))
+    expected = timeline_figure(iteration, best, rows_of_stages(iteration, slowest(iteration)))
     assert expected.title in text_of(page)
     assert expected.reading in text_of(page)
     spec = json.loads(charts(page)[0].proto.spec)
@@ -82,7 +82,7 @@ def test_a_device_has_a_timeline_of_its_own():
     assert not page.exception
     problem, best = planned()
     iteration = simulate(problem, best.plan)
-    expected = timeline_figure(iteration, best, device_lanes(iteration, 9))
+    expected = timeline_figure(iteration, best, rows_of_device(iteration, 9))
     assert expected.title in text_of(page)
     assert "Device 9, of stage 2, waits" in expected.title
 

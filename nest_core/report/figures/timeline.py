@@ -55,7 +55,14 @@ from nest_core.simulator.activity import (
 from nest_core.simulator.link_use import link_use
 from nest_core.simulator.program import COMPUTE, STREAMS
 
-__all__ = ["MAX_SPANS", "Lane", "device_lanes", "links_figure", "stage_lanes", "timeline_figure"]
+__all__ = [
+    "MAX_SPANS",
+    "TimelineRow",
+    "links_figure",
+    "rows_of_device",
+    "rows_of_stages",
+    "timeline_figure",
+]
 
 MAX_SPANS = 400
 """Of a row that is drawn span by span."""
@@ -97,7 +104,7 @@ _BUSY_SCALE = [(0.0, FAINT), (0.5, TIME_COLOURS["communication"]), (1.0, LIMIT)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lane:
+class TimelineRow:
     """A row: spans one after another, arrays (spans,).
 
     Parameters
@@ -129,7 +136,7 @@ class Lane:
         stage: int,
         words: tuple[str, str],
         spans: tuple[IntArray, IntArray, FloatArray, FloatArray],
-    ) -> "Lane":
+    ) -> "TimelineRow":
         """Return spans by part, entry, beginning and end; those that go on alike are one."""
         part, entry, begins_s, ends_s = spans
         program, passes = iteration.programs[stage], pass_of(iteration, stage)
@@ -177,10 +184,10 @@ class Lane:
         return result
 
 
-def stage_lanes(iteration: Iteration, activities: Sequence[Activity]) -> tuple[Lane, ...]:
+def rows_of_stages(iteration: Iteration, activities: Sequence[Activity]) -> tuple[TimelineRow, ...]:
     """Return a row per stage."""
     return tuple(
-        Lane.of(
+        TimelineRow.of(
             iteration,
             entry.stage,
             (f"{entry.stage + 1}", f"stage {entry.stage + 1}, as device {entry.device} has it"),
@@ -190,7 +197,7 @@ def stage_lanes(iteration: Iteration, activities: Sequence[Activity]) -> tuple[L
     )
 
 
-def device_lanes(iteration: Iteration, device: int) -> tuple[Lane, ...]:
+def rows_of_device(iteration: Iteration, device: int) -> tuple[TimelineRow, ...]:
     """Return a row of what a device does, and one of every other stream of it; none if idle."""
     stage = int(stages_of(iteration.problem, iteration.plan)[device])
     if stage < 0:
@@ -206,13 +213,13 @@ def device_lanes(iteration: Iteration, device: int) -> tuple[Lane, ...]:
         if number != COMPUTE and len(mine):
             words = (name, f"device {device}, stream of {name}")
             spans.append((words, (part[mine], mine, begins_s[mine], ends_s[mine])))
-    return tuple(Lane.of(iteration, stage, *entry) for entry in spans)
+    return tuple(TimelineRow.of(iteration, stage, *entry) for entry in spans)
 
 
 def timeline_figure(
     iteration: Iteration | None,
     report: Report | None = None,
-    lanes: Sequence[Lane] = (),
+    rows: Sequence[TimelineRow] = (),
     why: str = "There is no plan to play back",
 ) -> Chart:
     """Draw when stages, or streams of a device, compute, communicate and wait.
@@ -222,33 +229,33 @@ def timeline_figure(
     iteration : Iteration or None
     report : Report
         The plan as it was priced.
-    lanes : sequence of Lane
+    rows : sequence of TimelineRow
     why : str
         Why there is nothing: the title.
     """
-    if iteration is None or report is None or not lanes:
+    if iteration is None or report is None or not rows:
         return empty(why, "Timeline of an iteration", _HEIGHT, _MARGIN)
-    last = max(float(lane.ends_s[-1]) for lane in lanes)
+    last = max(float(row.ends_s[-1]) for row in rows)
     scale, unit = axis_unit(last, "s")
-    thick = min(_THICKEST, _ROW * _PLOT_HEIGHT / len(lanes))
-    is_exact = all(len(lane.look) <= MAX_SPANS for lane in lanes)
+    thick = min(_THICKEST, _ROW * _PLOT_HEIGHT / len(rows))
+    is_exact = all(len(row.look) <= MAX_SPANS for row in rows)
     draw = partial(_spans, thick=thick) if is_exact else partial(_image, thick=thick, last=last)
-    is_device = lanes[0].name == "device"
-    traces = [*draw(lanes, scale=scale), _pointed(lanes, last / scale)]
-    if is_exact and not is_device and len(lanes) <= _TICKS:
-        traces.append(_numbers(lanes, scale))
-    spent = np.sum([lane.shares(np.array([0.0, last])) for lane in lanes], axis=(0, 2, 3))
+    is_device = rows[0].name == "device"
+    traces = [*draw(rows, scale=scale), _pointed(rows, last / scale)]
+    if is_exact and not is_device and len(rows) <= _TICKS:
+        traces.append(_numbers(rows, scale))
+    spent = np.sum([row.shares(np.array([0.0, last])) for row in rows], axis=(0, 2, 3))
     legend = tuple(
         pair for pair, share in zip(_COLOURS.items(), spent, strict=True) if share > _AGREES
     )
     slowest = 0 if is_device else pace(report) + 1
     point, m = report.plan.point, int(iteration.order.micro_batch.max()) + 1
     ticks = sorted(
-        {*range(1, len(lanes) + 1, math.ceil(len(lanes) / _TICKS)), *([slowest] if slowest else [])}
+        {*range(1, len(rows) + 1, math.ceil(len(rows) / _TICKS)), *([slowest] if slowest else [])}
     )
-    names = {n: lanes[n - 1].name for n in ticks}
+    names = {n: rows[n - 1].name for n in ticks}
     return Chart(
-        _finding(lanes, slowest, last),
+        _finding(rows, slowest, last),
         f"Timeline of an iteration, {unit}: {plural(point.pp, 'stage')}, "
         f"{plural(m, 'micro-batch', 'micro-batches')}, "
         f"{schedule_words(point.schedule, point.interleave)}",
@@ -269,7 +276,7 @@ def timeline_figure(
             # Stages from the top down; the slowest carries the mark.
             yaxis=bare_axis(
                 title=axis_title("" if is_device else "stage"),
-                range=[len(lanes) + 0.5, 0.5],
+                range=[len(rows) + 0.5, 0.5],
                 tickvals=ticks,
                 ticktext=[
                     f"{MARK} {name} " if n == slowest else f"{name} " for n, name in names.items()
@@ -277,29 +284,29 @@ def timeline_figure(
             ),
         ),
         legend,
-        partial(_table, lanes),
+        partial(_table, rows),
     )
 
 
-def _table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
+def _table(rows: Sequence[TimelineRow]) -> list[dict[str, Any]]:
     return [
         {
-            "row": lane.name,
+            "row": row.name,
             "part": _LOOKS[look],
             "micro-batch": None if number < 0 else number + 1,
             "begins, s": begins,
             "ends, s": ends,
         }
-        for lane in lanes
-        for look, number, begins, ends in lane.spans()
+        for row in rows
+        for look, number, begins, ends in row.spans()
     ]
 
 
-def _spans(lanes: Sequence[Lane], *, thick: float, scale: float) -> Iterator[Trace]:
+def _spans(rows: Sequence[TimelineRow], *, thick: float, scale: float) -> Iterator[Trace]:
     """Yield a broken line per look, forward ones thin."""
-    row = np.repeat(np.arange(1, len(lanes) + 1), [len(lane.look) for lane in lanes])
+    row = np.repeat(np.arange(1, len(rows) + 1), [len(row.look) for row in rows])
     look, forward, micro_batch, begins_s, ends_s = (
-        np.concatenate([getattr(lane, name) for lane in lanes])
+        np.concatenate([getattr(row, name) for row in rows])
         for name in ("look", "is_forward", "micro_batch", "begins_s", "ends_s")
     )
     for number, is_forward in np.unique(np.stack([look, forward]), axis=1).T.tolist():
@@ -319,17 +326,19 @@ def _spans(lanes: Sequence[Lane], *, thick: float, scale: float) -> Iterator[Tra
         )
 
 
-def _image(lanes: Sequence[Lane], *, thick: float, scale: float, last: float) -> Iterator[Trace]:
+def _image(
+    rows: Sequence[TimelineRow], *, thick: float, scale: float, last: float
+) -> Iterator[Trace]:
     """Yield one map of looks, a pixel high."""
     high = max(2, round(thick))
     pitch = math.ceil(high / _ROW)
     edges_s = np.linspace(0.0, last, _COLUMNS + 1)
-    pixels = np.zeros((len(lanes) * pitch, _COLUMNS), np.int8)
+    pixels = np.zeros((len(rows) * pitch, _COLUMNS), np.int8)
     middle = (np.arange(high)[:, None] + 0.5) / high
-    for n, lane in enumerate(lanes):
+    for n, row in enumerate(rows):
         # Where columns hold several passes, thin ones would only make the row's edge ragged.
-        is_fine = lane.passes > _COLUMNS / _CLEAR
-        tall = lane.shares(edges_s) * np.array([1.0, 1.0 if is_fine else _FORWARD])[None, :, None]
+        is_fine = row.passes > _COLUMNS / _CLEAR
+        tall = row.shares(edges_s) * np.array([1.0, 1.0 if is_fine else _FORWARD])[None, :, None]
         tall = tall.reshape(-1, _COLUMNS)
         tops = np.cumsum(tall, axis=0)
         tops += (1.0 - tops[-1]) / 2
@@ -353,26 +362,26 @@ def _image(lanes: Sequence[Lane], *, thick: float, scale: float, last: float) ->
     }
 
 
-def _pointed(lanes: Sequence[Lane], end: float) -> Trace:
+def _pointed(rows: Sequence[TimelineRow], end: float) -> Trace:
     """Return invisible bars over whole rows that say what each spends its time with."""
     texts = []
-    for lane in lanes:
-        shares = lane.shares(np.array([0.0, lane.ends_s[-1]])).sum(axis=(1, 2))
+    for row in rows:
+        shares = row.shares(np.array([0.0, row.ends_s[-1]])).sum(axis=(1, 2))
         parts = [f"{_LOOKS[n]} {percent(shares[n])}" for n in np.flatnonzero(shares > _AGREES)]
-        texts.append("<br>".join([lane.words, *parts]))
-    rows = list(range(1, len(lanes) + 1))
-    return bars([end] * len(rows), rows, {}, name="rows", opacity=0, **pointed(texts)) | {
+        texts.append("<br>".join([row.words, *parts]))
+    places = list(range(1, len(rows) + 1))
+    return bars([end] * len(rows), places, {}, name="rows", opacity=0, **pointed(texts)) | {
         "showlegend": False
     }
 
 
-def _numbers(lanes: Sequence[Lane], scale: float) -> Trace:
+def _numbers(rows: Sequence[TimelineRow], scale: float) -> Trace:
     """Return micro-batches by number, from 1, on their compute where there is room."""
-    least = lanes[0].ends_s[-1] / _NUMBERED
+    least = rows[0].ends_s[-1] / _NUMBERED
     places = [
-        ((begins + ends) / 2 / scale, row, str(number + 1))
-        for row, lane in enumerate(lanes, 1)
-        for look, number, begins, ends in lane.spans()
+        ((begins + ends) / 2 / scale, place, str(number + 1))
+        for place, row in enumerate(rows, 1)
+        for look, number, begins, ends in row.spans()
         if look == 0 and number >= 0 and ends - begins > least
     ]
     x, y, text = zip(*places, strict=True) if places else ((), (), ())
@@ -389,14 +398,14 @@ def _numbers(lanes: Sequence[Lane], scale: float) -> Trace:
     }
 
 
-def _finding(lanes: Sequence[Lane], slowest: int, last: float) -> str:
+def _finding(rows: Sequence[TimelineRow], slowest: int, last: float) -> str:
     idle = [
-        float((lane.ends_s - lane.begins_s)[lane.look == _LOOK_OF_PART[-1]].sum()) / last
-        for lane in lanes
+        float((row.ends_s - row.begins_s)[row.look == _LOOK_OF_PART[-1]].sum()) / last
+        for row in rows
     ]
-    if lanes[0].name == "device":
-        return f"{lanes[0].words}, waits {percent(idle[0])} of the time".capitalize()
-    if len(lanes) == 1:
+    if rows[0].name == "device":
+        return f"{rows[0].words}, waits {percent(idle[0])} of the time".capitalize()
+    if len(rows) == 1:
         return "One stage: no stage waits for another"
     low, high = percent(min(idle)), percent(max(idle))
     if not slowest:

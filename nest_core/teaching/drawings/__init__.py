@@ -29,7 +29,7 @@ from nest_core.report.figures.style import (
     ruler,
     value_axis,
 )
-from nest_core.report.figures.timeline import stage_lanes
+from nest_core.report.figures.timeline import rows_of_stages
 from nest_core.simulator.activity import slowest
 from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_drawing
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
@@ -187,8 +187,8 @@ def _needed(names: Sequence[str]) -> str:
 def timeline_pictures(playback: Played) -> tuple[Chart, ...]:
     """Return a schedule's timeline."""
     report, iteration = playback
-    lanes, schedule = stage_lanes(iteration, slowest(iteration)), report.plan.point.schedule
-    picture = timeline_figure(iteration, report, lanes)
+    rows, schedule = rows_of_stages(iteration, slowest(iteration)), report.plan.point.schedule
+    picture = timeline_figure(iteration, report, rows)
     return (replace(picture, title=f"{schedule_words(schedule, 1)}: {picture.title}"),)
 
 

@@ -20,7 +20,7 @@ from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrice
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.report.figures import Chart, level_figure, linkload_figure, timeline_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
-from nest_core.report.figures.timeline import device_lanes, links_figure, stage_lanes
+from nest_core.report.figures.timeline import links_figure, rows_of_device, rows_of_stages
 from nest_core.report.picture import Drawn, picture, untitled
 from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import Scenario, scenario_title
@@ -212,8 +212,8 @@ def _played(scenario: Scenario, best: Report, device: int | None) -> tuple[Chart
     except InputError as error:
         return timeline_figure(None, why=str(error)), links_figure(None, ())
     if device is None:
-        lanes, why = stage_lanes(iteration, slowest(iteration)), ""
+        rows, why = rows_of_stages(iteration, slowest(iteration)), ""
     else:
-        lanes, why = device_lanes(iteration, device), f"Device {device:,} is idle"
+        rows, why = rows_of_device(iteration, device), f"Device {device:,} is idle"
     links = links_figure(iteration, busiest(iteration))
-    return timeline_figure(iteration, best, lanes, why), links
+    return timeline_figure(iteration, best, rows, why), links
