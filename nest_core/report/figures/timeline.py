@@ -159,12 +159,12 @@ class TimelineRow:
         )
 
     @property
-    def passes(self) -> int:
-        """How often it turns to another micro-batch, or from forward to backward."""
+    def is_fine(self) -> bool:
+        """Whether columns hold several passes: thin ones would only make the edge ragged."""
         number = (
             2 * self.micro_batch[self.micro_batch >= 0] + self.is_forward[self.micro_batch >= 0]
         )
-        return int(np.count_nonzero(np.diff(number)))
+        return np.count_nonzero(np.diff(number)) > _COLUMNS / _CLEAR
 
     def spans(self) -> Iterator[tuple[int, int, float, float]]:
         """Yield the look, micro-batch, beginning and end of every span."""
@@ -259,7 +259,7 @@ def timeline_figure(
         f"Timeline of an iteration, {unit}: {plural(point.pp, 'stage')}, "
         f"{plural(m, 'micro-batch', 'micro-batches')}, "
         f"{schedule_words(point.schedule, point.interleave)}",
-        _reading(iteration, report, is_exact=is_exact),
+        _reading(iteration, report, rows, is_exact=is_exact),
         plot(
             [*traces, *legend_traces(legend)],
             _HEIGHT,
@@ -330,15 +330,13 @@ def _image(
     rows: Sequence[TimelineRow], *, thick: float, scale: float, last: float
 ) -> Iterator[Trace]:
     """Yield one map of looks, a pixel high."""
-    high = max(2, round(thick))
-    pitch = math.ceil(high / _ROW)
+    high, pitch = max(2, round(thick)), max(3, round(_PLOT_HEIGHT / len(rows)))
     edges_s = np.linspace(0.0, last, _COLUMNS + 1)
     pixels = np.zeros((len(rows) * pitch, _COLUMNS), np.int8)
     middle = (np.arange(high)[:, None] + 0.5) / high
     for n, row in enumerate(rows):
-        # Where columns hold several passes, thin ones would only make the row's edge ragged.
-        is_fine = row.passes > _COLUMNS / _CLEAR
-        tall = row.shares(edges_s) * np.array([1.0, 1.0 if is_fine else _FORWARD])[None, :, None]
+        forward = 1.0 if row.is_fine else _FORWARD
+        tall = row.shares(edges_s) * np.array([1.0, forward])[None, :, None]
         tall = tall.reshape(-1, _COLUMNS)
         tops = np.cumsum(tall, axis=0)
         tops += (1.0 - tops[-1]) / 2
@@ -413,7 +411,9 @@ def _finding(rows: Sequence[TimelineRow], slowest: int, last: float) -> str:
     return f"Stage {slowest} sets the pace and waits {percent(idle[slowest - 1])}; others to {high}"
 
 
-def _reading(iteration: Iteration, report: Report, *, is_exact: bool) -> str:
+def _reading(
+    iteration: Iteration, report: Report, rows: Sequence[TimelineRow], *, is_exact: bool
+) -> str:
     priced = humanise_seconds(report.iteration_s)
     difference = iteration.seconds / report.iteration_s - 1.0
     more = "longer" if difference > 0 else "less"
@@ -422,9 +422,11 @@ def _reading(iteration: Iteration, report: Report, *, is_exact: bool) -> str:
         if abs(difference) < _AGREES
         else f"{humanise_seconds(iteration.seconds)}, {percent(abs(difference))} {more} than"
     )
+    is_told = is_exact or not all(row.is_fine for row in rows)
+    ways = "Thin bars run forward, thick ones backward. " if is_told else ""
     divided = "" if is_exact else " Where bars are too thin to tell, a row's height is divided."
     return (
-        f"Thin bars run forward, thick ones backward; event by event it takes {agreed} the "
+        f"{ways}Event by event it takes {agreed} the "
         f"{'replay' if report.plan.is_replayed else 'closed form'} that prices it, {priced}."
         f"{divided} Drag to zoom, double-click for all."
     )
