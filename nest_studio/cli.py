@@ -28,6 +28,8 @@ COMMANDS = {
     "plan": "plans",
     "price": "plans",
     "place": "plans",
+    "simulate": "plans",
+    "diff": "plans",
     "solve": "lessons",
     "levels": "fabrics",
     "collective": "fabrics",
