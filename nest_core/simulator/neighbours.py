@@ -95,33 +95,32 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Nei
         traffic_of(problem, plan, stages, draw)
         for (problem, plan), (_, stages) in zip(played, orders, strict=True)
     ]
-    # Number groups and ways of one job after those of another.
-    groups = np.cumsum([0, *(len(part.groups.label) for part in parts)])
-    labels = np.cumsum([0, *(part.groups.label.max(initial=-1) + 1 for part in parts)])
-    first_way = np.cumsum([0, *(len(part.ways) for part in parts)])
+    # Groups, their labels and ways of one job are numbered after those of another.
+    sizes = [
+        (len(part.groups.label), part.groups.label.max(initial=-1) + 1, len(part.ways))
+        for part in parts
+    ]
+    first = (np.cumsum(sizes, axis=0) - sizes).tolist()
+    numbered = list(zip(parts, first, strict=True))
     every = Groups(
         Members(
-            np.concatenate([part.groups.members.group + n for part, n in zip(parts, groups)]),
+            np.concatenate([part.groups.members.group + n for part, (n, _, _) in numbered]),
             np.concatenate([part.groups.members.device for part in parts]),
         ),
-        np.concatenate([part.groups.label + n for part, n in zip(parts, labels)]),
+        np.concatenate([part.groups.label + n for part, (_, n, _) in numbered]),
     )
-    ways = [replace(way, group=way.group + n) for part, n in zip(parts, groups) for way in part.ways]
+    ways = [replace(way, group=way.group + n) for part, (n, *_) in numbered for way in part.ways]
     classes = call_classes(every, ways, label, network.link_map)
     calls, number = engine_calls(every, ways, classes)
     capacity_Bps = network.link_map.capacity_Bps[first_of(classes.link)]
     tasks, blocks = [], []
-    for n, (part, (_, plan), (order, stages)) in enumerate(zip(parts, played, orders, strict=True)):
-        mine = replace(
-            part,
-            groups=every,
-            group_of={
-                axis: np.where(group >= 0, group + groups[n], -1)
-                for axis, group in part.group_of.items()
-            },
-            chosen={key: way + int(first_way[n]) for key, way in part.chosen.items()},
-        )
-        job, edges = job_blocks(plan, order, stages, mine, classes, number, stages_by_job[n])
+    for stage_of, (part, (group, _, way)), (_, plan), (order, stages) in zip(
+        stages_by_job, numbered, played, orders, strict=True
+    ):
+        group_of = {axis: np.where(of >= 0, of + group, -1) for axis, of in part.group_of.items()}
+        chosen = {key: number_of + way for key, number_of in part.chosen.items()}
+        mine = replace(part, groups=every, group_of=group_of, chosen=chosen)
+        job, edges = job_blocks(plan, order, stages, mine, classes, number, stage_of)
         tasks.append(job_tasks(job, edges, stages, np.ones(len(first_of(classes.device)))))
         blocks.append((job, stages))
     first_s = np.array([run(of, calls, capacity_Bps, slowdown)[1].max() for of in tasks])
@@ -168,10 +167,10 @@ def _steady_s(
         done = [ends_s[of] for of in ends]
         last = min(of[-1] for of in done)
         counts = np.array([np.count_nonzero(of <= last) for of in done])
-        pace = np.array([of[n - 1] / n if n else of[0] for of, n in zip(done, counts.tolist())])
+        ended_s = np.array([of[max(n - 1, 0)] for of, n in zip(done, counts.tolist(), strict=True)])
         if counts.min() > STEADY:
-            means = [(of[n - 1] - of[0]) / (n - 1) for of, n in zip(done, counts.tolist())]
-            return np.array(means)
+            return np.asarray((ended_s - [of[0] for of in done]) / (counts - 1))
+        pace = ended_s / np.maximum(counts, 1)
         least += STEADY
     raise InputError("jobs", "must come to rest", "no steady iterations", "leave one out")
 
