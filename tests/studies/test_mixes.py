@@ -123,6 +123,8 @@ def test_divisions_are_all_that_equal_blocks_tell_apart(nodes, needed):
         [n for n, count in enumerate(needed) for _ in range(count)]
         + [-1] * (len(blocks) - sum(needed))
     ):
+        if len(owners) > len(blocks):
+            continue
         shares = [
             tuple(
                 sum(at == block and owner == n for at, owner in zip(blocks, owners, strict=True))
@@ -131,8 +133,6 @@ def test_divisions_are_all_that_equal_blocks_tell_apart(nodes, needed):
             for block in range(len(nodes))
         ]
         expected.add(frozenset(Counter(zip(nodes, shares, strict=True)).items()))
-    if sum(needed) > len(blocks):
-        expected = set()
     listed = list(divisions(nodes, [0] * len(nodes), needed))
     alike = {frozenset(Counter(zip(nodes, one, strict=True)).items()) for one in listed}
     assert alike == expected
