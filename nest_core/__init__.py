@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         load_fabric,
         load_model,
     )
+    from nest_core.api.simulate import simulate
     from nest_core.api.studies import compare, design, ratios, study, sweep
     from nest_core.documents.errors import InputError
     from nest_core.scenario import Scenario
@@ -54,6 +55,7 @@ __all__ = [
     "plan",
     "price",
     "ratios",
+    "simulate",
     "study",
     "sweep",
 ]
@@ -78,6 +80,7 @@ _HOMES = {
     "plan": "api.answer",
     "price": "api.price",
     "ratios": "api.studies",
+    "simulate": "api.simulate",
     "study": "api.studies",
     "sweep": "api.studies",
 }

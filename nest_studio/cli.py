@@ -29,6 +29,8 @@ COMMANDS = {
     "mix": "mixes",
     "price": "plans",
     "place": "plans",
+    "simulate": "plans",
+    "diff": "plans",
     "solve": "lessons",
     "levels": "fabrics",
     "collective": "fabrics",

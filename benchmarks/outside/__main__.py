@@ -14,6 +14,7 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
     "opensm", "simgrid", "infragraph", "slurm", "netbox", "chakra", "facts", "galvatron", "tpu",
+    "perfetto",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

@@ -32,6 +32,7 @@ __all__ = [
     "STEP",
     "IterationPart",
     "Traffic",
+    "class_seconds",
     "iteration_parts",
     "lost",
     "report_parts",
@@ -106,8 +107,8 @@ def traffic_of(problem: Problem, plan: Plan) -> tuple[Traffic, ...]:
 
     Their seconds add up to ``communication_s`` of every stage.
     """
-    present = _present(plan, price(problem, plan))
-    alone_s = _apart(problem, plan, present)
+    alone_s = class_seconds(problem, plan)
+    present = list(alone_s)
     by_level = [
         _apart(replace(problem, network=network), plan, present)
         for _, network in wider(problem.network)
@@ -121,6 +122,11 @@ def traffic_of(problem: Problem, plan: Plan) -> tuple[Traffic, ...]:
             Traffic(name, tuple(alone_s[name].tolist()), tuple(np.where(bound, level, -1).tolist()))
         )
     return tuple(sorted(rows, key=lambda entry: -sum(entry.seconds)))
+
+
+def class_seconds(problem: Problem, plan: Plan) -> dict[str, FloatArray]:
+    """Return seconds of every class that a plan has, shape (stages,) each."""
+    return _apart(problem, plan, _present(plan, price(problem, plan)))
 
 
 def _present(plan: Plan, report: Report) -> list[str]:

@@ -117,6 +117,7 @@ class BusyLink:
     alike : int
         How many links of the tier are as busy, itself among them.
     load_bytes, capacity_Bps : float
+    link_group : int
     """
 
     link: str
@@ -125,6 +126,7 @@ class BusyLink:
     alike: int
     load_bytes: float
     capacity_Bps: float
+    link_group: int
 
     @property
     def in_words(self) -> str:
@@ -161,9 +163,9 @@ def load_of(
 
 
 def busiest_links(
-    network: Network, loads: Mapping[str, FloatArray], seconds: float
+    network: Network, loads: Mapping[str, FloatArray], seconds: float, most: int = MOST_LINKS
 ) -> tuple[BusyLink, ...]:
-    """Return the busiest links, at most eight, the busiest first.
+    """Return the busiest links, the busiest first.
 
     Parameters
     ----------
@@ -172,6 +174,8 @@ def busiest_links(
         Bytes by class of traffic.
     seconds : float
         That the traffic takes.
+    most : int
+        How many at most.
     """
     capacity = network.link_map.capacity_Bps
     total = np.sum([np.zeros(len(capacity)), *loads.values()], axis=0)
@@ -190,7 +194,7 @@ def busiest_links(
     )
     return tuple(
         busy_link(network, loads, seconds, int(carries[at]), count)
-        for at, count in zip(first[:MOST_LINKS].tolist(), alike[:MOST_LINKS].tolist(), strict=True)
+        for at, count in zip(first[:most].tolist(), alike[:most].tolist(), strict=True)
     )
 
 
@@ -212,6 +216,7 @@ def busy_link(
         alike,
         sum(sent.values()),
         capacity,
+        link_group,
     )
 
 

@@ -18,7 +18,8 @@ from nest_core.costs.communication import CLASSES
 from nest_core.costs.layout import device_order
 from nest_core.costs.loads import Loads
 from nest_core.costs.offload import offloaded
-from nest_core.costs.schedules import PassOrder
+from nest_core.costs.schedules import MOST_PASSES, PassOrder
+from nest_core.documents.errors import require
 from nest_core.network import FloatArray, IntArray
 from nest_core.network.link_map import runs
 from nest_core.simulator.classes import Classes
@@ -74,28 +75,42 @@ class Iteration:
     @property
     def seconds(self) -> float:
         """What it takes; of schedules whose iterations run into one another, of one stage."""
-        if self.plan.point.schedule not in ("zb_1p", "zb_2p"):
-            return float(self.ends_s.max())
         return max(
-            float(self.ends_s[self.stage == s].max() - self.begins_s[self.stage == s].min())
+            float(self.ends_s[self.stage == s].max()) - self.first_s(s)
             for s in range(self.plan.point.pp)
         )
+
+    def first_s(self, stage: int) -> float:
+        """Return when a stage's iteration begins."""
+        if self.plan.point.schedule not in ("zb_1p", "zb_2p"):
+            return 0.0
+        return float(self.begins_s[self.stage == stage].min())
+
+    def calls(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return tasks that are calls, the way of each, and bytes of its buffer; (calls,) each."""
+        tasks, ways, sizes = [], [], []
+        for s, program in enumerate(self.programs):
+            mine = np.flatnonzero(self.stage == s)
+            rows = program.row[self.entry[mine]]
+            way, size = np.full(len(program.rows), -1), np.zeros(len(program.rows))
+            for k, entry in enumerate(program.rows):
+                if entry.call is not None:
+                    way[k] = self.traffic.chosen[s, entry.call, entry.message]
+                    size[k] = entry.size
+            sends = way[rows] >= 0
+            tasks.append(mine[sends])
+            ways.append(way[rows][sends])
+            sizes.append(size[rows][sends])
+        return np.concatenate(tasks), np.concatenate(ways), np.concatenate(sizes)
 
     @property
     def loads(self) -> Loads:
         """Bytes on every link, by class of traffic."""
-        network, classes = self.problem.network, self.classes
-        ways, chosen = self.traffic.ways, self.traffic.chosen
+        network, classes, ways = self.problem.network, self.classes, self.traffic.ways
         sent = np.zeros((len(ways), int(classes.group.max(initial=-1)) + 1))
-        axes = [""] * len(ways)
-        for s, program in enumerate(self.programs):
-            tasks = np.flatnonzero(self.stage == s)
-            rows = program.row[self.entry[tasks]]
-            for k, entry in enumerate(program.rows):
-                if entry.call is not None:
-                    number = chosen[s, entry.call, entry.message]
-                    axes[number] = entry.call.axis
-                    np.add.at(sent[number], self.owner[tasks[rows == k]], entry.size)
+        tasks, of_way, size = self.calls()
+        np.add.at(sent, (of_way, self.owner[tasks]), size)
+        axes = {number: call.axis for (_, call, _), number in self.traffic.chosen.items()}
         links = len(network.link_map.capacity_Bps)
         by_class: dict[str, FloatArray] = {}
         for number, way in enumerate(ways):
@@ -134,7 +149,20 @@ def simulate(
         Whether every device, group and flow is followed by itself.
     pace : float array (devices,), optional
         Seconds that each device takes for a second of work; 1 of all without.
+
+    Raises
+    ------
+    InputError
+        If its layers have more than `MOST_PASSES` passes.
     """
+    passes = 2 * problem.layers * plan.point.micro_batches(problem.batch)
+    require(
+        passes <= MOST_PASSES,
+        "the iteration",
+        f"must have at most {MOST_PASSES:,} passes of layers to be simulated",
+        passes,
+        "lower the batch or raise the micro-batch",
+    )
     problem = offloaded(problem, plan.offload)
     order, stages = programs(problem, plan)
     traffic = traffic_of(problem, plan, stages, draw)

@@ -113,7 +113,8 @@ class _Entries:
         places = []
         for call in calls:
             for part, stream in ((share, call.stream), ((1.0 - share) * exposed, COMPUTE)):
-                if part > 0 and call.size > 0:
+                # The next stage waits for a transfer of nothing too.
+                if part > 0 and (call.size > 0 or (call.call and call.call.kind == TRANSFER)):
                     size, times = part * call.size, part * call.times
                     row = replace(call, stream=stream, size=size, times=times)
                     places.append(self.add(row, after))

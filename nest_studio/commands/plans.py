@@ -1,5 +1,5 @@
 """Commands on plans: ``plan``, ``price``, ``place``, ``export``, ``memory``, ``compiled``,
-``next``.
+``next``, ``simulate``, ``diff``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nest_core.costs import Memory, Stage
     from nest_core.scenario import Scenario
 
-__all__ = ["compiled", "export", "memory", "next", "place", "plan", "price"]
+__all__ = ["compiled", "diff", "export", "memory", "next", "place", "plan", "price", "simulate"]
 
 
 def plan(
@@ -103,6 +103,48 @@ def price(
 ) -> None:
     """Price a plan on a scenario, term by term beside the best plan."""
     show(nest.price(_loaded(scenario, sets), plan, placement=placement), as_json)
+
+
+def simulate(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
+        ),
+    ] = None,
+    placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write what runs when here, as Perfetto reads it (JSON).")
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Play an iteration of a plan event by event, beside what was planned."""
+    result = nest.simulate(_loaded(scenario, sets), plan, placement=placement)
+    if trace is not None:
+        write_file(trace, "\n".join(result.trace()), "--trace")
+    fields = result.to_json() | {"trace": trace and str(trace)}
+    written = f"\n\nwhat runs when: {trace}" if trace else ""
+    emit(fields, as_json, lambda _: f"{result}{written}")
+
+
+def diff(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    traces: Annotated[list[Path], typer.Argument(help="Traces of PyTorch's profiler, unpacked.")],
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help="That ran: JSON file, dp=8,tp=4,… or a Megatron-LM command; or the best."
+        ),
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Set profiler traces of ranks beside the simulated iteration, per stage and term."""
+    from nest_core.api.diff import diff
+
+    show(diff(_loaded(scenario, sets), traces, plan), as_json)
 
 
 def place(

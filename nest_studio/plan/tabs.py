@@ -428,13 +428,26 @@ def _figures(answer: Answer, *, is_pending: bool) -> None:
 
 
 def timeline_part(answer: Answer, scenario: Scenario) -> None:
-    """One iteration pass by pass, beside the fabric's levels or the load on its links."""
-    job = submitted(plan_pictures, scenario, answer.best, is_busy(), place="pictures")
+    """One iteration event by event, links over time, and the fabric's levels or links' loads."""
+    device = st.number_input(
+        "Device",
+        min_value=0,
+        max_value=scenario.fabric.devices - 1,
+        value=None,
+        step=1,
+        key=f"timeline-device-{scenario.fabric.devices}",  # which another fabric may lack
+        placeholder="all stages",
+        width=200,
+        disabled=answer.best is None,
+        help="One device's streams in place of all stages; devices count from 0.",
+    )
+    job = submitted(plan_pictures, scenario, answer.best, is_busy(), device, place="pictures")
     with st.container(key="waiting-pictures"):
-        drawn: PlanPictures | None = panel(job, "Drawing the plan", key="pictures")
+        drawn: PlanPictures | None = panel(job, "Simulating the plan", key="pictures")
     if drawn is not None:
         wide, narrow = st.columns([832, 304], gap="large")
         show_picture(drawn.timeline, "timeline", wide)
+        show_picture(drawn.links, "links", wide)
         show_picture(drawn.beside, "levels", narrow)
 
 

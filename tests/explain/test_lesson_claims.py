@@ -76,17 +76,17 @@ def test_who_works_and_waited_in_a_pipeline_is_so(schedule, pp, step):
     """Counted anew from the starts and the lengths of the passes."""
     content = lesson("passes").reveal({"schedule": schedule, "pp": pp, "step": step}).content
     title = lesson_drawing(content, 800, wall=False).title
-    states, played = content.steps.states, content.steps.timeline
+    states, played = content.steps.states, content.steps
     count = len(states)
     if content.step == 0:
         assert title == f"Before the first of {count} steps, nothing runs"
         return
     now = states[content.step - 1].seconds
     before = states[content.step - 2].seconds if content.step > 1 else 0.0
-    ends = played.start_s + played.pass_parts_s.sum(axis=2)
+    begins, ends = played.begins_s, played.ends_s
     middle = (before + now) / 2
-    works = int(((played.start_s <= middle) & (middle < ends)).any(axis=1).sum())
-    busy = np.clip(np.minimum(ends, now) - np.minimum(played.start_s, now), 0, None).sum()
+    works = int(((begins <= middle) & (middle < ends)).any(axis=1).sum())
+    busy = np.clip(np.minimum(ends, now) - np.minimum(begins, now), 0, None).sum()
     waited = round(100 * (1 - busy / (now * played.stages)))
     match = re.fullmatch(
         r"(?:Step (\d+) of (\d+): (\d+) of (\d+) stages work; |All (\d+) steps, ([^:]+): )"

@@ -10,7 +10,6 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from nest_core.costs.timeline import timeline
 from nest_core.report.figures import (
     Chart,
     balance_figure,
@@ -20,7 +19,10 @@ from nest_core.report.figures import (
     throughput_figure,
 )
 from nest_core.report.figures.paper import iterations_picture, strategies_picture
-from nest_core.report.figures.timeline import timeline_figure
+from nest_core.report.figures.timeline import links_figure, rows_of_stages, timeline_figure
+from nest_core.simulator import simulate
+from nest_core.simulator.activity import slowest
+from nest_core.simulator.link_use import busiest
 
 
 def picture(*traces):
@@ -129,13 +131,15 @@ def test_a_notebook_shows_the_plot_with_its_words():
 def test_every_figure_of_the_plan_has_rows(answered):
     example = answered("llama3-70b-1024-h100")
     network, best = example.network, example.result.best
+    iteration = simulate(example.scenario.problem(), best.plan)
     rows = entries(example.result, example.baselines)
     shown = (
         balance_figure(rows),
         memory_figure(rows, example.scenario.accelerator.memory_bytes),
         throughput_figure(rows, 1),
         level_figure(network),
-        timeline_figure(timeline(example.scenario.problem(), best)),
+        timeline_figure(iteration, best, rows_of_stages(iteration, slowest(iteration))),
+        links_figure(iteration, busiest(iteration)),
     )
     for one in shown:
         found = one.rows()

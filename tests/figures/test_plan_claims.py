@@ -14,7 +14,6 @@ import pytest
 from nest_core.api.answer import Answer
 from nest_core.costs.communication import iteration_parts
 from nest_core.costs.loads import link_loads
-from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import humanise_bytes, humanise_rate, humanise_seconds
 from nest_core.planner import search
@@ -33,8 +32,11 @@ from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.cards import Reference, iteration_part, plan_pills, throughput_card
 from nest_core.report.figures.levels import linkload_figure
 from nest_core.report.figures.levelwise import waterfall_figure
+from nest_core.report.figures.timeline import rows_of_stages
 from nest_core.report.picture.plan import plan_on_devices
 from nest_core.scenario import load_scenario
+from nest_core.simulator import simulate
+from nest_core.simulator.activity import PARTS, slowest
 from nest_core.studies.uncertainty import interval_of
 
 PRESETS = (
@@ -294,18 +296,23 @@ def claims_of_a_plan(problem, found):
         assert humanise_rate(min(speeds)) == match[2]
     else:
         assert title == f"One level: {humanise_rate(speeds[0])} between any two devices"
-    try:
-        title = timeline_figure(timeline(problem, best)).title
-    except InputError:
-        title = "One stage: no stage waits for another" if len(best.stages) == 1 else ""
+    iteration = simulate(problem, best.plan)
+    activities = slowest(iteration)
+    title = timeline_figure(iteration, best, rows_of_stages(iteration, activities)).title
+    waits = [each.seconds[PARTS.index("waiting")] / iteration.seconds for each in activities]
     loads = [stage.micro_batch_s for stage in best.stages]
     if match := re.fullmatch(
-        r"The bubble adds (\S+) % to the ideal time(?:; stage (\d+) .*)?", title
+        r"Stage (\d+) sets the pace and waits (\S+) %; others to (\S+) %", title
     ):
-        assert best.bubble == pytest.approx(share(match[1]), rel=0.006, abs=1e-6)
-        assert not match[2] or loads[int(match[2]) - 1] == max(loads)
+        assert loads[int(match[1]) - 1] == max(loads)
+        assert waits[int(match[1]) - 1] == pytest.approx(share(match[2]), rel=0.006, abs=1e-6)
+        assert max(waits) == pytest.approx(share(match[3]), rel=0.006, abs=1e-6)
+    elif match := re.fullmatch(r"Stages wait (?:(\S+) % to )?(\S+) % of the time", title):
+        assert max(waits) == pytest.approx(share(match[2]), rel=0.006, abs=1e-6)
+        assert min(waits) == pytest.approx(share(match[1] or match[2]), rel=0.02, abs=1e-6)
     else:
-        assert not title or (title.startswith("One stage") and len(loads) == 1)
+        assert title == "One stage: no stage waits for another"
+        assert len(loads) == 1
     every = link_loads(problem, best)
     title = linkload_figure(every).title
     tiers = [max(tier.busiest.users.values(), default=0.0) for tier in every.tiers]

@@ -82,7 +82,7 @@ def _pipeline(schedule, stages, count):
 def test_a_pipeline_that_takes_what_is_ready_does_the_same(schedule, stages, count):
     end, idle, held = _pipeline(schedule, stages, count)
     shown = played(schedule, stages, count)
-    assert shown.seconds == pytest.approx(end)
+    assert shown.iteration.seconds == pytest.approx(end)
     assert idle_share(shown) == pytest.approx(idle)
     if schedule == "1f1b":
         numbers = lesson("bubble").show({"pp": stages, "m": count}).formulas[-1].numbers

@@ -10,12 +10,13 @@ from page_parts import fabrics
 from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.loads import link_loads
-from nest_core.costs.timeline import timeline
 from nest_core.planner import search
 from nest_core.report.figures.levels import linkload_figure
-from nest_core.report.figures.timeline import timeline_figure
+from nest_core.report.figures.timeline import rows_of_device, rows_of_stages, timeline_figure
 from nest_core.report.picture import picture, to_svg, untitled
 from nest_core.scenario import load_scenario
+from nest_core.simulator import simulate
+from nest_core.simulator.activity import slowest
 from nest_studio.components.show import USUAL_PX
 from nest_studio.plan.view import PAINTS
 
@@ -65,12 +66,25 @@ def test_the_timeline_is_the_plans():
     page = opened()
     assert not page.exception
     problem, best = planned()
-    expected = timeline_figure(timeline(problem, best))
+    iteration = simulate(problem, best.plan)
+    expected = timeline_figure(iteration, best, rows_of_stages(iteration, slowest(iteration)))
     assert expected.title in text_of(page)
     assert expected.reading in text_of(page)
     spec = json.loads(charts(page)[0].proto.spec)
     assert spec["layout"]["dragmode"] == "zoom"
     assert len(spec["data"]) == len(expected.plot.data)
+
+
+def test_a_device_has_a_timeline_of_its_own():
+    page = opened()
+    (field,) = (one for one in page.number_input if one.label == "Device")
+    field.set_value(9).run()
+    assert not page.exception
+    problem, best = planned()
+    iteration = simulate(problem, best.plan)
+    expected = timeline_figure(iteration, best, rows_of_device(iteration, 9))
+    assert expected.title in text_of(page)
+    assert "Device 9, of stage 2, waits" in expected.title
 
 
 @pytest.mark.parametrize("paint", PAINTS)
@@ -94,7 +108,7 @@ def test_the_fabric_is_painted_with_what_is_chosen(paint):
     shown = text_of(page)
     assert (linkload_figure(loads).title in shown) == (paint == "link load")
     assert ("Bandwidth per device" in shown) == (paint != "link load")
-    assert len(charts(page)) == 2
+    assert len(charts(page)) == 3
 
 
 def test_the_address_brings_the_paint_back(plan_page):
@@ -124,7 +138,7 @@ def test_a_batch_of_a_million_is_planned_without_its_timeline(plan_page):
         }
     )
     assert not page.exception
-    assert "passes to be played back" in text_of(page)
+    assert "passes of layers to be simulated" in text_of(page)
 
 
 def test_every_figure_has_a_quiet_menu():
@@ -148,4 +162,4 @@ def test_a_camera_saves_what_is_chosen():
     choice.set_value("SVG").run()
     config = [json.loads(chart.proto.config) for chart in charts(page)]
     formats = [one["toImageButtonOptions"]["format"] for one in config]
-    assert formats == ["svg", "png"]
+    assert formats == ["svg", "png", "png"]

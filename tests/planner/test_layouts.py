@@ -21,7 +21,6 @@ from nest_core.costs import (
     StateBytes,
 )
 from nest_core.costs.parse import read_plan
-from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.interop.exporters.megatron_core import layout_string
@@ -69,11 +68,7 @@ def test_any_layout_is_priced_as_over_concrete_devices(seed):
             break
     cuts, recompute = any_stages(dice, instance, choice)
     picks = any_picks(dice, choice) if seed % 4 == 3 else ()
-    report = priced_as_over_devices(problem, oracle, choice, cuts, recompute, picks)
-    if report.plan.is_replayed:
-        once = max(stage.sync_s for stage in report.stages)
-        played = timeline(problem, report).end_s.max()
-        assert played + once == pytest.approx(report.iteration_s, rel=1e-9)
+    priced_as_over_devices(problem, oracle, choice, cuts, recompute, picks)
 
 
 @pytest.mark.sampled(8)

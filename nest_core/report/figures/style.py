@@ -25,6 +25,7 @@ __all__ = [
     "BALANCED",
     "FAINT",
     "HATCH",
+    "KIND_COLOURS",
     "LIMIT",
     "MARK",
     "MEMORY_COLOURS",
@@ -81,6 +82,14 @@ TIME_COLOURS = {
     "communication": "#E69F00",
     "idle": "rgba(128, 132, 138, 0.28)",
 }
+KIND_COLOURS = {
+    "tensor": "#E69F00",
+    "context": "#FFC14D",
+    "expert": "#C07800",
+    "pipeline": "#F7D794",
+    "data": "#9C5F00",
+}
+"""Kinds of communication, where they are told apart: all of them around its colour."""
 MEMORY_COLOURS = {
     "weights": "#0072B2",
     "gradients": "#56B4E9",

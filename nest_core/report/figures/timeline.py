@@ -1,24 +1,33 @@
-"""One iteration as a picture: a row per stage, its passes where they run, grey where it waits.
+"""One simulated iteration as a picture: who computes, communicates and waits, and busy links.
 
-Bars are thick lines, one trace per part with gaps in between, so that thousands draw at once. Of
-more than `MAX_PASSES` passes the first and the last ones are drawn; in between a row's height is
-divided as its time is.
+A row is a stage, seen from a device of its slowest class, or a stream of one device. Thin bars run
+forward. What is drawn span by span is one broken line per part; where spans are too many to be
+told apart, a row is an image of `_COLUMNS` columns, in which the height is divided as the column's
+time is.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from nest_core.costs import Report
+from nest_core.costs.communication import CLASSES, KINDS
 from nest_core.costs.plan_words import schedule_words
-from nest_core.costs.timeline import PARTS, Timeline
 from nest_core.documents.units import humanise_seconds, percent, plural
-from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.network import BusyLink, FloatArray, IntArray
+from nest_core.report.explain import busiest_table
 from nest_core.report.figures.operators import legend_traces
 from nest_core.report.figures.stages import slowest as pace
 from nest_core.report.figures.style import (
+    FAINT,
+    KIND_COLOURS,
+    LIMIT,
     MARK,
+    MUTED,
     TIME_COLOURS,
     Chart,
     Trace,
@@ -28,255 +37,464 @@ from nest_core.report.figures.style import (
     bars,
     curve,
     empty,
+    note,
     plot,
     pointed,
+    stepped_scale,
     value_axis,
 )
+from nest_core.simulator import Iteration, stages_of
+from nest_core.simulator.activity import (
+    PARTS,
+    Activity,
+    activity,
+    entry_times,
+    part_of,
+    pass_of,
+)
+from nest_core.simulator.link_use import link_use
+from nest_core.simulator.program import COMPUTE, STREAMS
 
-__all__ = ["MAX_PASSES", "timeline_figure"]
+__all__ = [
+    "MAX_SPANS",
+    "TimelineRow",
+    "links_figure",
+    "rows_of_device",
+    "rows_of_stages",
+    "timeline_figure",
+]
 
-MAX_PASSES = 2400
+MAX_SPANS = 400
+"""Of a row that is drawn span by span."""
+
+_COLOURS = {
+    **{name: TIME_COLOURS[name] for name in ("compute", "recomputation")},
+    **{f"{kind} communication": colour for kind, colour in KIND_COLOURS.items()},
+    "host": MUTED,
+    "waiting": TIME_COLOURS["idle"],
+}
+"""What is told apart, by colour."""
+_LOOKS = list(_COLOURS)
+_LOOK_OF_PART = np.array(
+    [
+        _LOOKS.index(
+            f"{KINDS[part]} communication"
+            if part in CLASSES
+            else {
+                "optimizer": "compute",
+                "kernel launches": "host",
+                "copies to the host": "host",
+            }.get(part, part)
+        )
+        for part in PARTS
+    ]
+)
 
 _HEIGHT, _MARGIN = 340, (64, 16, 24, 46)
 _PLOT_HEIGHT = _HEIGHT - _MARGIN[2] - _MARGIN[3]
 _ROW, _THICKEST = 0.84, 40  # of a row's height; pixels
 _FORWARD = 0.6  # of a backward bar's thickness
-_NUMBERED = 64  # passes per stage, with room for their numbers
+_COLUMNS, _CLEAR = 1200, 6  # of an image, and of a pass that is told from the next
+_NUMBERED = 128  # bars of a row, with room for their numbers
 _TICKS = 16
-_ROUNDING = 1e-9  # of an iteration
 _AGREES = 5e-4  # relative; less is the same to three digits
+_LINK_ROW, _BINS = 34, 400
+_BUSY_SCALE = [(0.0, FAINT), (0.5, TIME_COLOURS["communication"]), (1.0, LIMIT)]
+"""From idle to full, on light and on dark pages."""
 
 
-def timeline_figure(timeline: Timeline | None, why: str = "There is no plan to play back") -> Chart:
-    """Draw when every stage computes, communicates and waits.
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineRow:
+    """A row: spans one after another, arrays (spans,).
 
     Parameters
     ----------
-    timeline : Timeline or None
-    why : str
-        Why there is none: the title.
+    name : str
+        On the axis.
+    words : str
+        Beside the pointer.
+    look : int array
+        Which of the colours.
+    is_forward : bool array
+    micro_batch : int array
+        -1 of what belongs to none.
+    begins_s, ends_s : float array
     """
-    if timeline is None:
-        return empty(why, "Pipeline timeline", _HEIGHT, _MARGIN)
-    scale, unit = axis_unit(timeline.seconds, "s")
-    rows, slowest = timeline.stages, pace(timeline.report) + 1
-    pen = _Pen(scale, min(_THICKEST, _ROW * _PLOT_HEIGHT / rows))
-    drawn = _drawn(timeline)
-    traces = [
-        _waiting(timeline, drawn, pen),
-        *_passes(timeline, drawn, pen),
-        *_last(timeline, pen),
-        *_middle(timeline, drawn, scale, pen.thick * rows / _PLOT_HEIGHT),
-    ]
-    if timeline.start_s.shape[1] <= _NUMBERED and rows <= _TICKS:
-        traces.append(_numbers(timeline, scale))
-    legend = tuple(TIME_COLOURS.items())
-    point = timeline.report.plan.point
-    ticks = sorted({*range(1, rows + 1, math.ceil(rows / _TICKS)), *([slowest] if slowest else [])})
+
+    name: str
+    words: str
+    look: IntArray
+    is_forward: IntArray
+    micro_batch: IntArray
+    begins_s: FloatArray
+    ends_s: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        iteration: Iteration,
+        stage: int,
+        words: tuple[str, str],
+        spans: tuple[IntArray, IntArray, FloatArray, FloatArray],
+    ) -> "TimelineRow":
+        """Return spans by part, entry, beginning and end; those that go on alike are one."""
+        part, entry, begins_s, ends_s = spans
+        program, passes = iteration.programs[stage], pass_of(iteration, stage)
+        number = np.where(entry < 0, -1, passes[entry])
+        look = _LOOK_OF_PART[part]
+        starts = np.ones(len(look), np.bool_)
+        same = (np.diff(look) == 0) & ((np.diff(number) == 0) | (look[1:] == _LOOK_OF_PART[-1]))
+        starts[1:] = ~(same & (begins_s[1:] == ends_s[:-1]))
+        ends = np.append(starts[1:], True)
+        way = np.where(number < 0, -1, iteration.order.way[stage, number])
+        micro_batch = np.where(number < 0, -1, program.micro_batch[entry])
+        is_waiting = look == _LOOK_OF_PART[-1]
+        return cls(
+            *words,
+            look[starts].astype(np.int8),
+            ((way == 0) & ~is_waiting)[starts].astype(np.int8),
+            np.where(is_waiting, -1, micro_batch)[starts].astype(np.int32),
+            begins_s[starts],
+            ends_s[ends],
+        )
+
+    @property
+    def passes(self) -> int:
+        """How often it turns to another micro-batch, or from forward to backward."""
+        number = (
+            2 * self.micro_batch[self.micro_batch >= 0] + self.is_forward[self.micro_batch >= 0]
+        )
+        return int(np.count_nonzero(np.diff(number)))
+
+    def spans(self) -> Iterator[tuple[int, int, float, float]]:
+        """Yield the look, micro-batch, beginning and end of every span."""
+        columns = (self.look, self.micro_batch, self.begins_s, self.ends_s)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def shares(self, edges_s: FloatArray) -> FloatArray:
+        """Return the share of every bin by look and direction, (looks, 2, bins)."""
+        result = np.zeros((len(_LOOKS), 2, len(edges_s) - 1))
+        at = np.stack([self.begins_s, self.ends_s], axis=1)
+        for look, way in np.unique(np.stack([self.look, self.is_forward]), axis=1).T.tolist():
+            mine = (self.look == look) & (self.is_forward == way)
+            spent = np.cumsum(np.diff(at[mine], axis=1))
+            steps = np.stack([np.append(0.0, spent[:-1]), spent], axis=1).reshape(-1)
+            seconds = np.diff(np.interp(edges_s, at[mine].reshape(-1), steps))
+            result[look, way] = seconds / np.diff(edges_s)
+        return result
+
+
+def rows_of_stages(iteration: Iteration, activities: Sequence[Activity]) -> tuple[TimelineRow, ...]:
+    """Return a row per stage."""
+    return tuple(
+        TimelineRow.of(
+            iteration,
+            entry.stage,
+            (f"{entry.stage + 1}", f"stage {entry.stage + 1}, as device {entry.device} has it"),
+            (entry.part, entry.entry, entry.begins_s, entry.ends_s),
+        )
+        for entry in activities
+    )
+
+
+def rows_of_device(iteration: Iteration, device: int) -> tuple[TimelineRow, ...]:
+    """Return a row of what a device does, and one of every other stream of it; none if idle."""
+    stage = int(stages_of(iteration.problem, iteration.plan)[device])
+    if stage < 0:
+        return ()
+    does, program = activity(iteration, stage, device), iteration.programs[stage]
+    words = ("device", f"device {device}, of stage {stage + 1}")
+    spans = [(words, (does.part, does.entry, does.begins_s, does.ends_s))]
+    begins_s, ends_s = entry_times(iteration, stage, device)
+    part = np.array([PARTS.index(part_of(row)) for row in program.rows])[program.row]
+    stream = np.array([row.stream for row in program.rows])[program.row]
+    for number, name in enumerate(STREAMS):
+        mine = np.flatnonzero((stream == number) & (ends_s > begins_s))
+        if number != COMPUTE and len(mine):
+            words = (name, f"device {device}, stream of {name}")
+            spans.append((words, (part[mine], mine, begins_s[mine], ends_s[mine])))
+    return tuple(TimelineRow.of(iteration, stage, *entry) for entry in spans)
+
+
+def timeline_figure(
+    iteration: Iteration | None,
+    report: Report | None = None,
+    rows: Sequence[TimelineRow] = (),
+    why: str = "There is no plan to play back",
+) -> Chart:
+    """Draw when stages, or streams of a device, compute, communicate and wait.
+
+    Parameters
+    ----------
+    iteration : Iteration or None
+    report : Report
+        The plan as it was priced.
+    rows : sequence of TimelineRow
+    why : str
+        Why there is nothing: the title.
+    """
+    if iteration is None or report is None or not rows:
+        return empty(why, "Timeline of an iteration", _HEIGHT, _MARGIN)
+    last = max(float(row.ends_s[-1]) for row in rows)
+    scale, unit = axis_unit(last, "s")
+    thick = min(_THICKEST, _ROW * _PLOT_HEIGHT / len(rows))
+    is_exact = all(len(row.look) <= MAX_SPANS for row in rows)
+    draw = partial(_spans, thick=thick) if is_exact else partial(_image, thick=thick, last=last)
+    is_device = rows[0].name == "device"
+    traces = [*draw(rows, scale=scale), _pointed(rows, last / scale)]
+    if is_exact and not is_device and len(rows) <= _TICKS:
+        traces.append(_numbers(rows, scale))
+    spent = np.sum([row.shares(np.array([0.0, last])) for row in rows], axis=(0, 2, 3))
+    legend = tuple(
+        pair for pair, share in zip(_COLOURS.items(), spent, strict=True) if share > _AGREES
+    )
+    slowest = 0 if is_device else pace(report) + 1
+    point, m = report.plan.point, int(iteration.order.micro_batch.max()) + 1
+    ticks = sorted(
+        {*range(1, len(rows) + 1, math.ceil(len(rows) / _TICKS)), *([slowest] if slowest else [])}
+    )
+    names = {n: rows[n - 1].name for n in ticks}
     return Chart(
-        _finding(timeline, slowest),
-        f"Pipeline timeline of one replica, {unit}: {plural(rows, 'stage')}, "
-        f"{plural(timeline.micro_batches, 'micro-batch', 'micro-batches')}, "
+        _finding(rows, slowest, last),
+        f"Timeline of an iteration, {unit}: {plural(point.pp, 'stage')}, "
+        f"{plural(m, 'micro-batch', 'micro-batches')}, "
         f"{schedule_words(point.schedule, point.interleave)}",
-        _reading(timeline, is_complete=drawn.is_complete),
+        _reading(iteration, report, is_exact=is_exact),
         plot(
             [*traces, *legend_traces(legend)],
             _HEIGHT,
             _MARGIN,
             dragmode="zoom",
             hoverdistance=12,
+            barmode="overlay",
             xaxis=value_axis(
                 f"time since the iteration began, {unit}",
-                range=[0, timeline.seconds / scale],
+                range=[0, last / scale],
                 nticks=10,
                 fixedrange=False,
             ),
             # Stages from the top down; the slowest carries the mark.
             yaxis=bare_axis(
-                title=axis_title("stage"),
-                range=[rows + 0.5, 0.5],
+                title=axis_title("" if is_device else "stage"),
+                range=[len(rows) + 0.5, 0.5],
                 tickvals=ticks,
-                ticktext=[f"{MARK} {n} " if n == slowest else f"{n} " for n in ticks],
+                ticktext=[
+                    f"{MARK} {name} " if n == slowest else f"{name} " for n, name in names.items()
+                ],
             ),
         ),
         legend,
+        partial(_table, rows),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pen:
-    """Seconds of a unit of the axis, and how thick a row is, pixels."""
-
-    scale: float
-    thick: float
-
-    def lines(
-        self, part: str, first: FloatArray, last: FloatArray, stage: IntArray, share: float = 1.0
-    ) -> Trace:
-        """Return bars as one broken line."""
-        x = (
-            (np.stack([first, last, np.full(len(first), np.nan)], axis=1) / self.scale)
-            .reshape(-1)
-            .astype(np.float32)
-        )
-        y, width = np.repeat(stage.astype(np.int16), 3), round(self.thick * share, 1)
-        look: Trace = {"line": {"simplify": False}, "name": part, "showlegend": False}
-        return curve(x, y, TIME_COLOURS[part], width, **look)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _DrawnPasses:
-    """Which passes are drawn one by one, shape (pp, passes), and the middle of every row."""
-
-    passes: BoolArray
-    first_s: FloatArray
-    last_s: FloatArray
-
-    @property
-    def is_complete(self) -> bool:
-        return bool(self.passes.all())
-
-
-def _drawn(timeline: Timeline) -> _DrawnPasses:
-    start, end = timeline.start_s, timeline.end_s
-    if start.size <= MAX_PASSES:
-        return _DrawnPasses(np.ones(start.shape, np.bool_), end[:, -1], end[:, -1])
-    half = MAX_PASSES // 2
-    early = end <= np.partition(end.reshape(-1), half)[half]
-    middle = ~(early | (start >= np.partition(start.reshape(-1), -half)[-half]))
-    first = np.where(middle, start, np.inf).min(axis=1)
-    last = np.where(middle, end, -np.inf).max(axis=1)
-    is_empty = ~middle.any(axis=1)
-    first_s, last_s = (np.where(is_empty, end[:, -1], ends) for ends in (first, last))
-    return _DrawnPasses(~middle, first_s, last_s)
-
-
-def _waiting(timeline: Timeline, drawn: _DrawnPasses, pen: _Pen) -> Trace:
-    """Return what lies between the passes, before the first and after the last."""
-    ready = timeline.end_s[:, -1:] + (timeline.sync_s + timeline.update_s)[:, None]
-    begins = np.concatenate([np.zeros(ready.shape), timeline.end_s[:, :-1], ready], axis=1)
-    ends = np.concatenate([timeline.start_s, np.full(ready.shape, timeline.seconds)], axis=1)
-    waits = ends - begins > _ROUNDING * timeline.seconds
-    waits[:, 1:-1] &= drawn.passes[:, 1:] | drawn.passes[:, :-1]
-    stage = np.nonzero(waits)[0] + 1
-    return pen.lines("idle", begins[waits], ends[waits], stage) | {"hoverinfo": "skip"}
-
-
-def _begins(timeline: Timeline) -> FloatArray:
-    """Return when the parts of every pass begin, drawn one after another; shape (pp, passes, 3).
-
-    Forward: communication, compute. Backward: recomputation, compute, communication.
-    """
-    communication, replay, compute = np.moveaxis(timeline.pass_parts_s, 2, 0)
-    back = timeline.backward
-    offset = [
-        np.where(back, replay + compute, 0.0),
-        np.where(back, 0.0, communication),
-        np.where(back, replay, communication),
-    ]
-    return np.asarray(timeline.start_s[..., None] + np.stack(offset, axis=2))
-
-
-def _passes(timeline: Timeline, drawn: _DrawnPasses, pen: _Pen) -> Iterator[Trace]:
-    """Yield a trace per part of all forward and of all backward passes that have it."""
-    begins = _begins(timeline)
-    for place, part in enumerate(PARTS):
-        seconds = timeline.pass_parts_s[..., place]
-        for name, back, share in (("forward", False, _FORWARD), ("backward", True, 1.0)):
-            runs = drawn.passes & (timeline.backward == back) & (seconds > 0)
-            if not runs.any():
-                continue
-            first, stage = begins[..., place][runs], np.nonzero(runs)[0] + 1
-            yield pen.lines(part, first, first + seconds[runs], stage, share) | {
-                "name": f"{part}, {name}",
-                "customdata": np.repeat((timeline.micro_batch[runs] + 1).astype(np.int32), 3),
-                "hovertemplate": f"stage %{{y}}, micro-batch %{{customdata}}<br>{part} of its "
-                f"{name} pass<extra></extra>",
-            }
-
-
-def _last(timeline: Timeline, pen: _Pen) -> list[Trace]:
-    """Return what every stage does once, after its last pass."""
-    begins, rows = timeline.end_s[:, -1], np.arange(1, timeline.stages + 1)
-    once = (
-        ("communication", "gradient synchronisation", begins, timeline.sync_s),
-        ("compute", "optimizer step", begins + timeline.sync_s, timeline.update_s),
-    )
+def _table(rows: Sequence[TimelineRow]) -> list[dict[str, Any]]:
     return [
-        pen.lines(part, first[some], (first + seconds)[some], rows[some])
-        | {"name": words, "hovertemplate": f"stage %{{y}}<br>{words}<extra></extra>"}
-        for part, words, first, seconds in once
-        for some in (seconds > 0,)
-        if some.any()
+        {
+            "row": row.name,
+            "part": _LOOKS[look],
+            "micro-batch": None if number < 0 else number + 1,
+            "begins, s": begins,
+            "ends, s": ends,
+        }
+        for row in rows
+        for look, number, begins, ends in row.spans()
     ]
 
 
-def _middle(timeline: Timeline, drawn: _DrawnPasses, scale: float, high: float) -> Iterator[Trace]:
-    """Yield passes that are not drawn one by one: a row's height divided as its time is."""
-    if drawn.is_complete:
-        return
-    span = drawn.last_s - drawn.first_s
-    seconds = np.where(drawn.passes[..., None], 0.0, timeline.pass_parts_s).sum(axis=1)
-    part = np.divide(seconds, span[:, None], out=np.zeros_like(seconds), where=span[:, None] > 0)
-    part = np.column_stack([part, np.maximum(0.0, 1.0 - part.sum(axis=1))])
-    rows = np.arange(1, timeline.stages + 1)
-    below = rows + high / 2
-    for place, name in enumerate((*PARTS, "idle")):
-        tall = high * part[:, place]
-        yield bars(
-            span / scale,
-            below - tall / 2,
-            {"color": TIME_COLOURS[name], "line": {"width": 0}},
-            name=f"{name}, in between",
+def _spans(rows: Sequence[TimelineRow], *, thick: float, scale: float) -> Iterator[Trace]:
+    """Yield a broken line per look, forward ones thin."""
+    row = np.repeat(np.arange(1, len(rows) + 1), [len(row.look) for row in rows])
+    look, forward, micro_batch, begins_s, ends_s = (
+        np.concatenate([getattr(row, name) for row in rows])
+        for name in ("look", "is_forward", "micro_batch", "begins_s", "ends_s")
+    )
+    for number, is_forward in np.unique(np.stack([look, forward]), axis=1).T.tolist():
+        mine = (look == number) & (forward == is_forward)
+        ends = np.stack([begins_s[mine], ends_s[mine], np.full(mine.sum(), np.nan)], axis=1)
+        width = round(thick * (_FORWARD if is_forward else 1.0), 1)
+        yield curve(
+            (ends / scale).reshape(-1).astype(np.float32),
+            np.repeat(row[mine].astype(np.int16), 3),
+            _COLOURS[_LOOKS[number]],
+            width,
+            line={"simplify": False},
+            name=_LOOKS[number],
             showlegend=False,
-            base=drawn.first_s / scale,
-            width=tall,
-            **pointed(
-                f"stage {row}, passes in between<br>{name}: {percent(value)} of the time"
-                for row, value in zip(rows, part[:, place], strict=True)
-            ),
+            customdata=np.repeat(micro_batch[mine] + 1, 3),
+            hovertemplate=f"{_LOOKS[number]}, micro-batch %{{customdata}}<extra></extra>",
         )
-        below = below - tall
 
 
-def _numbers(timeline: Timeline, scale: float) -> Trace:
-    """Return micro-batches by number, from 1, on their compute."""
-    compute = PARTS.index("compute")
-    middle = _begins(timeline)[..., compute] + timeline.pass_parts_s[..., compute] / 2
+def _image(
+    rows: Sequence[TimelineRow], *, thick: float, scale: float, last: float
+) -> Iterator[Trace]:
+    """Yield one map of looks, a pixel high."""
+    high = max(2, round(thick))
+    pitch = math.ceil(high / _ROW)
+    edges_s = np.linspace(0.0, last, _COLUMNS + 1)
+    pixels = np.zeros((len(rows) * pitch, _COLUMNS), np.int8)
+    middle = (np.arange(high)[:, None] + 0.5) / high
+    for n, row in enumerate(rows):
+        # Where columns hold several passes, thin ones would only make the row's edge ragged.
+        is_fine = row.passes > _COLUMNS / _CLEAR
+        tall = row.shares(edges_s) * np.array([1.0, 1.0 if is_fine else _FORWARD])[None, :, None]
+        tall = tall.reshape(-1, _COLUMNS)
+        tops = np.cumsum(tall, axis=0)
+        tops += (1.0 - tops[-1]) / 2
+        top = n * pitch + (pitch - high) // 2
+        for k, (low, up) in enumerate(zip(tops - tall, tops, strict=True)):
+            inside = (middle >= 1.0 - up) & (middle < 1.0 - low)
+            pixels[top : top + high][inside] = k // 2 + 1
+    yield {
+        "type": "heatmap",
+        "name": "timeline",
+        "z": pixels,
+        "x0": last / scale / _COLUMNS / 2,
+        "dx": last / scale / _COLUMNS,
+        "y0": 0.5 + 0.5 / pitch,
+        "dy": 1 / pitch,
+        "zmin": -0.5,
+        "zmax": len(_LOOKS) + 0.5,
+        "colorscale": stepped_scale(["rgba(0, 0, 0, 0)", *_COLOURS.values()]),
+        "showscale": False,
+        "hoverinfo": "skip",
+    }
+
+
+def _pointed(rows: Sequence[TimelineRow], end: float) -> Trace:
+    """Return invisible bars over whole rows that say what each spends its time with."""
+    texts = []
+    for row in rows:
+        shares = row.shares(np.array([0.0, row.ends_s[-1]])).sum(axis=(1, 2))
+        parts = [f"{_LOOKS[n]} {percent(shares[n])}" for n in np.flatnonzero(shares > _AGREES)]
+        texts.append("<br>".join([row.words, *parts]))
+    places = list(range(1, len(rows) + 1))
+    return bars([end] * len(rows), places, {}, name="rows", opacity=0, **pointed(texts)) | {
+        "showlegend": False
+    }
+
+
+def _numbers(rows: Sequence[TimelineRow], scale: float) -> Trace:
+    """Return micro-batches by number, from 1, on their compute where there is room."""
+    least = rows[0].ends_s[-1] / _NUMBERED
+    places = [
+        ((begins + ends) / 2 / scale, place, str(number + 1))
+        for place, row in enumerate(rows, 1)
+        for look, number, begins, ends in row.spans()
+        if look == 0 and number >= 0 and ends - begins > least
+    ]
+    x, y, text = zip(*places, strict=True) if places else ((), (), ())
     return {
         "type": "scatter",
         "mode": "text",
         "name": "micro-batch",
-        "x": (middle / scale).reshape(-1).astype(np.float32),
-        "y": np.repeat(np.arange(1, timeline.stages + 1, dtype=np.int16), middle.shape[1]),
-        "text": [str(number + 1) for number in timeline.micro_batch.reshape(-1).tolist()],
+        "x": x,
+        "y": y,
+        "text": text,
         "textfont": {"size": 12, "color": "#FFFFFF"},
         "hoverinfo": "skip",
         "showlegend": False,
     }
 
 
-def _finding(timeline: Timeline, slowest: int) -> str:
-    if timeline.stages == 1:
+def _finding(rows: Sequence[TimelineRow], slowest: int, last: float) -> str:
+    idle = [
+        float((row.ends_s - row.begins_s)[row.look == _LOOK_OF_PART[-1]].sum()) / last
+        for row in rows
+    ]
+    if rows[0].name == "device":
+        return f"{rows[0].words}, waits {percent(idle[0])} of the time".capitalize()
+    if len(rows) == 1:
         return "One stage: no stage waits for another"
-    where = f"; stage {slowest} sets the pace" if slowest else ""
-    return f"The bubble adds {percent(timeline.report.bubble)} to the ideal time{where}"
+    low, high = percent(min(idle)), percent(max(idle))
+    if not slowest:
+        return f"Stages wait {low if low == high else f'{low} to {high}'} of the time"
+    return f"Stage {slowest} sets the pace and waits {percent(idle[slowest - 1])}; others to {high}"
 
 
-def _reading(timeline: Timeline, *, is_complete: bool) -> str:
-    priced = humanise_seconds(timeline.report.iteration_s)
-    error = percent(abs(timeline.difference))
-    more = "longer" if timeline.difference > 0 else "less"
+def _reading(iteration: Iteration, report: Report, *, is_exact: bool) -> str:
+    priced = humanise_seconds(report.iteration_s)
+    difference = iteration.seconds / report.iteration_s - 1.0
+    more = "longer" if difference > 0 else "less"
     agreed = (
         "as long as"
-        if abs(timeline.difference) < _AGREES
-        else f"{humanise_seconds(timeline.seconds)}, {error} {more} than"
+        if abs(difference) < _AGREES
+        else f"{humanise_seconds(iteration.seconds)}, {percent(abs(difference))} {more} than"
     )
-    between = "" if is_complete else " In the middle a row's height is divided as its time is."
+    divided = "" if is_exact else " Where bars are too thin to tell, a row's height is divided."
     return (
-        "Thin bars run forward, thick ones backward, a part of a pass in one piece. "
-        f"Pass by pass it takes {agreed} the "
-        f"{'replay' if timeline.report.plan.is_replayed else 'closed form'} that prices it, "
-        f"{priced}.{between} "
-        "Drag to zoom, double-click for all."
+        f"Thin bars run forward, thick ones backward; event by event it takes {agreed} the "
+        f"{'replay' if report.plan.is_replayed else 'closed form'} that prices it, {priced}."
+        f"{divided} Drag to zoom, double-click for all."
     )
+
+
+def links_figure(iteration: Iteration | None, links: Sequence[BusyLink]) -> Chart:
+    """Draw how busy the busiest links are in the course of an iteration.
+
+    Parameters
+    ----------
+    iteration : Iteration or None
+    links : sequence of BusyLink
+        The busiest first.
+    """
+    subtitle = "Busiest links over time: share of a link's rate"
+    if iteration is None or not links:
+        why = "Nothing is sent" if iteration else "There is no plan to play back"
+        return empty(why, subtitle, _HEIGHT, _MARGIN)
+    last = float(iteration.ends_s.max())
+    scale, unit = axis_unit(last, "s")
+    edges_s = np.linspace(0.0, last, _BINS + 1)
+    z = link_use(iteration, [link.link_group for link in links], edges_s)
+    names = [f"{link.in_words}: {_users(link)}" for link in links]
+    cells = {
+        "type": "heatmap",
+        "name": "busy, %",
+        "z": np.round(100 * z, 1).astype(np.float32),
+        "x": edges_s / scale,
+        "y": [n + 0.25 for n in range(len(links))],
+        "zmin": 0.0,
+        "zmax": 100.0,
+        "colorscale": _BUSY_SCALE,
+        "showscale": False,
+        "ygap": _LINK_ROW / 2,
+        "hovertemplate": f"%{{x:.4g}} {unit}: %{{z:.3g}} % busy<extra></extra>",
+    }
+    return Chart(
+        busiest_table(links).title,
+        f"{subtitle}, from 0 (grey) to 100 % (red); time in {unit}",
+        "A row stands for all links that are as busy; shares behind its name are of the whole "
+        "iteration. A call's bytes are spread over the time that it runs.",
+        plot(
+            [cells],
+            _MARGIN[2] + _MARGIN[3] + _LINK_ROW * len(links),
+            _MARGIN,
+            annotations=[
+                note(name, 0, n - 0.25, xref="paper", xanchor="left", yanchor="middle")
+                for n, name in enumerate(names)
+            ],
+            xaxis=value_axis(
+                f"time since the iteration began, {unit}",
+                range=[0, last / scale],
+                nticks=10,
+                fixedrange=False,
+                showgrid=False,
+            ),
+            yaxis=bare_axis(range=[len(links) - 0.5, -0.5], showticklabels=False),
+        ),
+        table=partial(_uses, tuple(names), edges_s, z),
+    )
+
+
+def _users(link: BusyLink) -> str:
+    parts = [f"{CLASSES.get(name, name)} {percent(part)}" for name, part in link.users.items()]
+    return ", ".join(parts[:2])
+
+
+def _uses(names: Sequence[str], edges_s: FloatArray, z: FloatArray) -> list[dict[str, Any]]:
+    return [
+        {"link": name, "begins, s": begins, "busy": share}
+        for name, shares in zip(names, z.tolist(), strict=True)
+        for begins, share in zip(edges_s.tolist(), shares, strict=False)
+    ]

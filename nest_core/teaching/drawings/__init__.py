@@ -7,7 +7,6 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.plan_words import schedule_words
-from nest_core.costs.timeline import Timeline
 from nest_core.documents import alike, humanise_bytes, humanise_seconds, join_words
 from nest_core.paper.cases import PLANNERS
 from nest_core.report.figures import (
@@ -30,6 +29,8 @@ from nest_core.report.figures.style import (
     ruler,
     value_axis,
 )
+from nest_core.report.figures.timeline import rows_of_stages
+from nest_core.simulator.activity import slowest
 from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_drawing
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.program_board import levels_board, program_board
@@ -37,6 +38,7 @@ from nest_core.teaching.drawings.walk_drawing import walk_drawing
 from nest_core.teaching.lessons.figure import Plans, Sweeps
 from nest_core.teaching.lessons.levels import DynamicTable
 from nest_core.teaching.lessons.paper_table import READINGS, Leads
+from nest_core.teaching.lessons.pipelines import Played
 from nest_core.teaching.lessons.program import Fill
 from nest_core.teaching.lessons.walk import PassWalk, Walk
 
@@ -182,9 +184,11 @@ def _needed(names: Sequence[str]) -> str:
     return f"{join_words(names)} need{'s' if len(names) == 1 else ''}"
 
 
-def timeline_pictures(playback: Timeline) -> tuple[Chart, ...]:
+def timeline_pictures(playback: Played) -> tuple[Chart, ...]:
     """Return a schedule's timeline."""
-    picture, schedule = timeline_figure(playback), playback.report.plan.point.schedule
+    report, iteration = playback
+    rows, schedule = rows_of_stages(iteration, slowest(iteration)), report.plan.point.schedule
+    picture = timeline_figure(iteration, report, rows)
     return (replace(picture, title=f"{schedule_words(schedule, 1)}: {picture.title}"),)
 
 
@@ -270,7 +274,7 @@ def _leads_finding(cell: Leads) -> str:
 _PICTURES: dict[type[Any], Callable[[Any], tuple[Chart, ...]]] = {
     tuple: tuple,
     Plans: plan_pictures,
-    Timeline: timeline_pictures,
+    Played: timeline_pictures,
     Sweeps: sweep_pictures,
     Leads: lambda leads: (leads_picture(leads),),
 }

@@ -14,7 +14,7 @@ from nest_core.teaching.drawings.drawing import (
 )
 from nest_core.teaching.drawings.racks import Racks
 from nest_core.teaching.lessons.figure import NODE_GBPS
-from nest_core.teaching.lessons.walk import PER_NODE, PassWalk, bytes_in_words
+from nest_core.teaching.lessons.walk import MESSAGE, PER_NODE, PassWalk, bytes_in_words
 
 __all__ = ["pass_drawing"]
 
@@ -37,7 +37,7 @@ def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Le
         Whether text has a projector's size.
     """
     pen = Pen(TEXT_PX[wall])
-    stages = walk.steps.timeline.stages
+    stages = walk.steps.stages
     racks = Racks(width, stages, PER_NODE, (from_gbps_bytes(NODE_GBPS), walk.nic_Bps), short=True)
     pen.switch(*racks.leaf, "leaf")
     for stage in range(stages):
@@ -46,15 +46,15 @@ def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Le
     height = _timeline(pen, walk, racks.bottom + 24, width)
     title = finding(walk)
     subtitle = (
-        f"Blue: computes, low forward, high backward; orange: sends, "
-        f"{bytes_in_words(walk.steps.message_bytes)} a device; grey: waits"
+        f"Blue: computes, low forward, high backward; orange: receives, "
+        f"{bytes_in_words(MESSAGE)} a device; grey: waits"
     )
     return LessonDrawing(title, subtitle, _READING, pen.svg(width, height, title))
 
 
 def finding(walk: PassWalk) -> str:
     """Who works, and how much was waiting so far."""
-    states, stages = walk.steps.states, walk.steps.timeline.stages
+    states, stages = walk.steps.states, walk.steps.stages
     if walk.step == 0:
         return f"Before the first of {len(states)} steps, nothing runs"
     now = states[walk.step - 1]
@@ -68,7 +68,7 @@ def finding(walk: PassWalk) -> str:
 
 
 def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
-    played = walk.steps.timeline
+    order, point = walk.steps.iteration.order, walk.steps.report.plan.point
     place = int(walk.steps.states[walk.step - 1].running[stage]) if walk.step else -1
     x, width = racks.node_x(stage), racks.node_width
     pen.panel(x, racks.top, width, racks.bottom - racks.top)
@@ -78,29 +78,29 @@ def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
         edge, top = racks.place(device)
         pen.panel(edge, top, box, height)
         if place >= 0:
-            tall = (0.6 if played.way[stage, place] == 0 else 1.0) * (height - 6)
+            tall = (0.6 if order.way[stage, place] == 0 else 1.0) * (height - 6)
             pen.rect(edge + 3, top + height - 3 - tall, box - 6, tall, COMPUTE)
     words = "waits"
     if place >= 0:
-        batch = int(played.micro_batch[stage, place])
-        way = _WAYS[int(played.way[stage, place])]
+        batch = int(order.micro_batch[stage, place])
+        way = _WAYS[int(order.way[stage, place])]
         words = f"{way} {batch}" if width > 110 else f"{way[0].upper()}{batch}"
-        if played.report.plan.point.interleave > 1 and width > 150:
-            words += f", piece {int(played.virtual_stage[stage, place])}"
+        if point.interleave > 1 and width > 150:
+            words += f", piece {int(order.virtual_stage[stage, place])}"
     pen.text(x + width / 2, racks.bottom - 10, words, quiet=place < 0)
 
 
 def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
-    """Draw NICs; those are orange over which a message goes out or comes in as the step ends."""
+    """Draw NICs; those are orange over which a message starts in the step."""
     states = walk.steps.states[: walk.step]
     active = {(end, pair[end]) for state in states[-1:] for pair in state.sent for end in (0, 1)}
     count = Counter((end, pair[end]) for state in states for pair in state.sent for end in (0, 1))
     thick, leaf = racks.thick(walk.nic_Bps), racks.leaf[1] + racks.leaf[3]
-    for device in range(walk.steps.timeline.stages * PER_NODE):
+    for device in range(walk.steps.stages * PER_NODE):
         for end, way in enumerate(("out", "in")):
             side = (end, device // PER_NODE)
             x, y = racks.nic(device, out=end == 0)
-            size = bytes_in_words(count[side] * walk.steps.message_bytes)
+            size = bytes_in_words(count[side] * MESSAGE)
             tooltip = f"NIC {way} of device {device}: {size} so far"
             colour = load_colour(1.0 if side in active else 0.0)
             pen.line((x, x), (leaf, y), colour, thick, tooltip=tooltip)
@@ -112,12 +112,13 @@ def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
 
 def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
     """Draw a row per stage with its passes, those to come pale, and return where all ends."""
-    played = walk.steps.timeline
+    played, order = walk.steps, walk.steps.iteration.order
     total, room = played.seconds, width - _GUTTER
     now = walk.steps.states[walk.step - 1].seconds if walk.step else 0.0
     pitch = min(40.0, _ROWS_PX / played.stages)
     tall = pitch - 4
-    begins, ends, parts = played.start_s, played.end_s, played.pass_parts_s
+    begins, ends = played.begins_s, played.ends_s
+    receives = played.received_s - begins
     for stage in range(played.stages):
         y = top + pitch * stage
         pen.text(0, y + tall / 2 + 6, f"stage {stage}", anchor="start", bold=True)
@@ -125,22 +126,22 @@ def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
         for place in range(begins.shape[1]):
             start, end = float(begins[stage, place]), float(ends[stage, place])
             x, long = _GUTTER + room * start / total, room * (end - start) / total
-            begun, forward = start < now * (1 - 1e-9), played.way[stage, place] == 0
+            begun, forward = start < now * (1 - 1e-9), order.way[stage, place] == 0
             high = tall * (0.6 if forward else 1.0)
-            sends = long * float(parts[stage, place, 0]) / max(end - start, 1e-300)
+            first = room * float(receives[stage, place]) / total
             tooltip = (
-                f"stage {stage}, {_WAYS[int(played.way[stage, place])]} of micro-batch "
-                f"{int(played.micro_batch[stage, place])}: {humanise_seconds(end - start)}, of it "
-                f"{humanise_seconds(float(parts[stage, place, 0]))} sending"
+                f"stage {stage}, {_WAYS[int(order.way[stage, place])]} of micro-batch "
+                f"{int(order.micro_batch[stage, place])}: {humanise_seconds(end - start)}, of it "
+                f"{humanise_seconds(float(receives[stage, place]))} receiving"
             )
             low = y + tall - high
             pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, tooltip=tooltip)
             if not begun:
                 continue
             here = min(long - 0.8, _GUTTER + room * now / total - x)  # what of it is over
-            pen.rect(x + 0.4, low, max(0.4, min(here, long - sends - 0.8)), high, COMPUTE)
-            if here > long - sends - 0.8:
-                pen.rect(x + long - sends - 0.4, low, here - long + sends + 0.8, high, MOVES)
+            pen.rect(x + 0.4, low, max(0.4, here), high, COMPUTE)
+            if first > 0:
+                pen.rect(x + 0.4, low, min(first, max(0.4, here)), high, MOVES)
     bottom = top + pitch * played.stages
     x = _GUTTER + room * now / total
     pen.line((x, x), (top - 6, bottom + 6), "currentColor", 2)

@@ -1,6 +1,7 @@
 """Lessons on one pipeline and its replicas: the bubble, the stash, the stages of ZeRO."""
 
 from functools import cache
+from typing import NamedTuple
 
 from nest_core.costs import (
     MEGATRON_ORDER,
@@ -15,10 +16,11 @@ from nest_core.costs import (
     state_shares,
     traffic,
 )
-from nest_core.costs.timeline import Timeline, timeline
 from nest_core.documents import from_gib, require
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
+from nest_core.simulator import Iteration, simulate
+from nest_core.simulator.activity import PARTS, slowest
 from nest_core.teaching.lessons.figure import (
     Given,
     LessonFigure,
@@ -28,7 +30,17 @@ from nest_core.teaching.lessons.figure import (
 )
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 
-__all__ = ["BUBBLE", "STASH", "ZERO", "idle_share", "pipeline", "played", "replica", "sent_bytes"]
+__all__ = [
+    "BUBBLE",
+    "STASH",
+    "ZERO",
+    "Played",
+    "idle_share",
+    "pipeline",
+    "played",
+    "replica",
+    "sent_bytes",
+]
 
 FORWARD_S, BACKWARD_S = 1.0, 2.0
 SCHEDULES = ("1f1b", "gpipe")
@@ -38,9 +50,16 @@ _ZERO_MODEL, _ZERO_NAME = "llama2-7b", "Llama 2 7B"
 _TOKENS = 4096
 
 
+class Played(NamedTuple):
+    """A plan that was priced and simulated."""
+
+    report: Report
+    iteration: Iteration
+
+
 @cache
-def played(schedule: str, stages: int, micro_batches: int) -> Timeline:
-    """Price and play back one layer per stage, without communication.
+def played(schedule: str, stages: int, micro_batches: int) -> Played:
+    """Price and simulate one layer per stage, without communication.
 
     Parameters
     ----------
@@ -55,12 +74,15 @@ def played(schedule: str, stages: int, micro_batches: int) -> Timeline:
         (0.0,) * (stages + 1),
         micro_batches,
     )
-    return timeline(chain, price(chain, Plan(point, tuple(range(stages + 1)), ("none",) * stages)))
+    plan = Plan(point, tuple(range(stages + 1)), ("none",) * stages)
+    return Played(price(chain, plan), simulate(chain, plan))
 
 
-def idle_share(playback: Timeline) -> float:
+def idle_share(playback: Played) -> float:
     """Return the share of all stages' time in which they wait."""
-    return 1.0 - float(playback.pass_parts_s.sum()) / (playback.stages * playback.seconds)
+    stages = [entry.seconds for entry in slowest(playback.iteration)]
+    waited = sum(float(seconds[PARTS.index("waiting")]) for seconds in stages)
+    return waited / (len(stages) * playback.iteration.seconds)
 
 
 def _sizes(given: Settings) -> tuple[int, int]:
@@ -103,7 +125,7 @@ BUBBLE = LessonFigure(
         "goal": lambda given: 0.1,
         "forward": lambda given: FORWARD_S,
         "backward": lambda given: BACKWARD_S,
-        "total": lambda given: played("1f1b", *_sizes(given)).seconds,
+        "total": lambda given: played("1f1b", *_sizes(given)).iteration.seconds,
         "held": lambda given: _flying("1f1b", given)[0],
     },
 )

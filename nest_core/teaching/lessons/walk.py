@@ -4,18 +4,23 @@ Devices in nodes under one leaf. The steps of a collective, their bytes and thei
 of the phases that plans are priced by (`nest_core.network.steps`). Every stage of the pipeline is a
 node of eight devices; a micro-batch takes it two units forward and four backward. Activations go on
 to the next node and their gradients come back, and nothing of that hides behind compute, so that
-the class sees it. The schedule is priced like any plan and played back
-(`nest_core.costs.timeline`, `nest_core.costs.timeline`).
+the class sees it. The schedule is priced like any plan and simulated (`nest_core.simulator`); steps
+are cut at the moments at which passes end.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
-from nest_core.costs import MEGATRON_ORDER, Plan, Point, price
-from nest_core.costs.timeline import PassSteps, pass_steps, timeline
+import numpy as np
+
+from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report, price
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import GB, humanise_rate, humanise_seconds, percent
+from nest_core.network import FloatArray, IntArray
 from nest_core.network.steps import Steps, steps
+from nest_core.simulator import Iteration, simulate, stages_of
+from nest_core.simulator.activity import entry_times
 from nest_core.teaching.lessons.contents import Contents, contents
 from nest_core.teaching.lessons.figure import (
     NODE_GBPS,
@@ -34,6 +39,8 @@ __all__ = [
     "PASSES",
     "PER_NODE",
     "STEPS",
+    "PassStep",
+    "PassSteps",
     "PassWalk",
     "Walk",
     "bytes_in_words",
@@ -246,6 +253,103 @@ STAGES, MICRO_BATCHES = (2, 4, 8), (8, 16)
 PLAYED = ("1F1B", 4, 8, 50)
 
 
+_SAME = 1e-9  # of an iteration: ends that rounding sets apart
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassStep:
+    """From one end of a pass to the next.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    running : int array (pp,)
+        Which of its passes each stage runs, in its own order; -1 where it waits.
+    sent : tuple of (int, int)
+        Stages between which a message starts in the step: who sends, and who receives.
+    taken_s, seconds : float
+        Of this step, and since the start.
+    """
+
+    number: int
+    running: IntArray
+    sent: tuple[tuple[int, int], ...]
+    taken_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassSteps:
+    """An iteration from its start to its end.
+
+    Parameters
+    ----------
+    report : Report
+        The plan as it was priced.
+    iteration : Iteration
+    begins_s, received_s, ends_s : float array (pp, passes)
+        When a pass begins, has what it begins with, and ends.
+    states : tuple of PassStep
+        After each step.
+    """
+
+    report: Report
+    iteration: Iteration
+    begins_s: FloatArray
+    received_s: FloatArray
+    ends_s: FloatArray
+    states: tuple[PassStep, ...]
+
+    @property
+    def seconds(self) -> float:
+        """What the iteration takes."""
+        return self.states[-1].seconds
+
+    @property
+    def stages(self) -> int:
+        """Pipeline stages."""
+        return len(self.begins_s)
+
+    @classmethod
+    def of(cls, report: Report, iteration: Iteration) -> "PassSteps":
+        """Cut an iteration into steps."""
+        begins, received, ends = _pass_times(iteration)
+        moments, seconds = [0.0], iteration.seconds
+        for moment in sorted({*ends.reshape(-1).tolist(), seconds}):
+            if moment - moments[-1] > _SAME * seconds:
+                moments.append(moment)
+        states = []
+        for number, (before, now) in enumerate(pairwise(moments), 1):
+            middle, least = (before + now) / 2, before - _SAME * seconds
+            runs = (begins <= middle) & (ends > middle)
+            starts = (begins > least) & (begins <= now - _SAME * seconds) & (received > begins)
+            places = np.argwhere(starts).tolist()
+            sent = tuple((_sender(iteration, stage, at), stage) for stage, at in places)
+            running = np.where(runs.any(axis=1), runs.argmax(axis=1), -1)
+            states.append(PassStep(number, running, sent, now - before, now))
+        return cls(report, iteration, begins, received, ends, tuple(states))
+
+
+def _pass_times(iteration: Iteration) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return when passes begin, have received and end; (pp, passes) each."""
+    stages, rows = stages_of(iteration.problem, iteration.plan), []
+    for stage, program in enumerate(iteration.programs):
+        begins, ends = entry_times(iteration, stage, int((stages == stage).argmax()))
+        received = begins[program.begins]
+        first = received.copy()
+        first[program.receives[:, 1]] = begins[program.receives[:, 0]]
+        rows.append((first, received, ends[program.ends]))
+    first, received, ended = (np.stack(columns) for columns in zip(*rows, strict=True))
+    return first, received, ended
+
+
+def _sender(iteration: Iteration, stage: int, place: int) -> int:
+    """Return the stage that a pass receives from."""
+    back = iteration.order.way[stage, place] > 0
+    return (stage + (1 if back else -1)) % len(iteration.programs)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PassWalk:
     """An iteration at one of its steps.
@@ -295,7 +399,7 @@ def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> P
         micro_batches,
     )
     plan = Plan(point, tuple(range(layers + 1)), ("none",) * stages)
-    return pass_steps(chain, timeline(chain, price(chain, plan)))
+    return PassSteps.of(price(chain, plan), simulate(chain, plan))
 
 
 def _chosen_passes(settings: Settings) -> PassSteps:
@@ -316,7 +420,6 @@ def _show_passes(settings: Settings) -> Reveal:
     walk = PassWalk(steps, int(settings["step"]), 1e9 * float(settings["nic"]))
     schedule, stages, count = str(settings["schedule"]), int(settings["pp"]), int(settings["m"])
     end = PassWalk(steps, len(steps.states), walk.nic_Bps)
-    report = steps.timeline.report
     _, virtual = SCHEDULES[schedule]
     return Reveal(
         walk,
@@ -346,8 +449,9 @@ def _show_passes(settings: Settings) -> Reveal:
             FormulaTable(
                 name="Iteration",
                 symbols="sum(t) + (m - 1) max(t)",
-                numbers=f"played back {humanise_seconds(steps.seconds)}; the price, in which every "
-                f"micro-batch waits for the slowest stage, {humanise_seconds(report.iteration_s)}",
+                numbers=f"event by event {humanise_seconds(steps.seconds)}; the price, in which "
+                f"every micro-batch waits for the slowest stage, "
+                f"{humanise_seconds(steps.report.iteration_s)}",
                 source="method.md, Time; pp - 1 is divided by v where stages are interleaved",
             ),
         ),
@@ -368,8 +472,9 @@ _QUICK = 8
 
 
 def _hop_s(nic_GBps: float) -> float:
-    """Return what a stage pays for a message, as in each pass of a stage in the middle."""
-    return float(passed("1F1B", 4, 4, nic_GBps).timeline.pass_parts_s[1, 0, 0])
+    """Return what a message takes."""
+    steps = passed("1F1B", 4, 4, nic_GBps)
+    return float(steps.received_s[1, 0] - steps.begins_s[1, 0])
 
 
 def _rounded_words(seconds: float) -> str:
@@ -379,12 +484,10 @@ def _rounded_words(seconds: float) -> str:
 
 def _drawn(settings: Settings) -> str:
     """Say what the drawing's passes hold of a message."""
-    sends = _chosen_passes(settings).timeline.pass_parts_s[:, :, 0]
-    ends, between = map(_rounded_words, (sends.min(), sends.max()))
+    hop = _rounded_words(_hop_s(float(settings["nic"])))
     return (
-        f"A message takes {_rounded_words(_hop_s(float(settings['nic'])))}. What a stage pays "
-        "for messages is drawn in equal parts in its forward and its backward passes: "
-        + (f"{ends} in each." if ends == between else f"{ends} at the ends, {between} between.")
+        f"A message that meets no other takes {hop}; a pass that receives one begins with it, and "
+        "two that leave a node at once share its NICs."
     )
 
 

@@ -12,7 +12,6 @@ from nest_core.costs import Plan, Report
 from nest_core.costs.communication import IterationPart, iteration_parts
 from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
-from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
 from nest_core.network import BusyLink
@@ -21,9 +20,13 @@ from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrice
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.report.figures import Chart, level_figure, linkload_figure, timeline_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
+from nest_core.report.figures.timeline import links_figure, rows_of_device, rows_of_stages
 from nest_core.report.picture import Drawn, picture, untitled
 from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import Scenario, scenario_title
+from nest_core.simulator import simulate
+from nest_core.simulator.activity import slowest
+from nest_core.simulator.link_use import busiest
 from nest_studio.jobs.tasks.requests import (
     Stop,
     Tell,
@@ -55,30 +58,42 @@ class PlanPictures:
     Parameters
     ----------
     timeline : Chart
-        One iteration, pass by pass.
+        One iteration, event by event.
+    links : Chart
+        The busiest links over time.
     beside : Chart
         The level matrix, or the load on links where that is what is asked for.
     """
 
     timeline: Chart
+    links: Chart
     beside: Chart
 
 
 def plan_pictures(
-    scenario: Scenario, best: Report | None, busy: bool, *, progress: Tell, stop: Stop
+    scenario: Scenario,
+    best: Report | None,
+    busy: bool,
+    device: int | None,
+    *,
+    progress: Tell,
+    stop: Stop,
 ) -> PlanPictures | None:
-    """Return the pictures of a plan, with the load on links if ``busy``; None once stopped."""
+    """Return the pictures of a plan; None once stopped.
+
+    ``busy``: with the load on links; ``device``: with the timeline of one in place of all stages'.
+    """
     progress(0.0, "collapsing the fabric into levels")
     network = problem_of(scenario).network
     if stop():
         return None
-    progress(0.4, "drawing it")
     if best is None:
-        return PlanPictures(timeline_figure(None), level_figure(network))
+        return PlanPictures(timeline_figure(None), links_figure(None, ()), level_figure(network))
+    progress(0.2, "simulating an iteration")
+    drawn = _played(scenario, best, device)
+    progress(0.8, "drawing it")
     loads = link_loads(problem_of(scenario), best) if busy else None
-    return PlanPictures(
-        _played(scenario, best), linkload_figure(loads) if loads else level_figure(network)
-    )
+    return PlanPictures(*drawn, linkload_figure(loads) if loads else level_figure(network))
 
 
 @announced("drawing the fabric")
@@ -191,8 +206,14 @@ def priced_mine(scenario: Scenario, pasted: str, placement: str) -> Mine:
     return price_pasted(scenario.values, pasted, placement)
 
 
-def _played(scenario: Scenario, best: Report) -> Chart:
+def _played(scenario: Scenario, best: Report, device: int | None) -> tuple[Chart, Chart]:
     try:
-        return timeline_figure(timeline(problem_of(scenario), best))
+        iteration = simulate(problem_of(scenario), best.plan)
     except InputError as error:
-        return timeline_figure(None, str(error))
+        return timeline_figure(None, why=str(error)), links_figure(None, ())
+    if device is None:
+        rows, why = rows_of_stages(iteration, slowest(iteration)), ""
+    else:
+        rows, why = rows_of_device(iteration, device), f"Device {device:,} is idle"
+    links = links_figure(iteration, busiest(iteration))
+    return timeline_figure(iteration, best, rows, why), links

@@ -1,0 +1,193 @@
+"""An iteration of a plan event by event, beside what was planned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.api.price import Given, given_plan
+from nest_core.api.results import Result
+from nest_core.api.scenario import Named, load
+from nest_core.costs import Problem, Report, price
+from nest_core.documents import InputError, humanise_seconds, require, signed_percent, table
+from nest_core.network import BusyLink
+from nest_core.planner import search
+from nest_core.report.explain import busiest_table
+from nest_core.report.figures import Chart
+from nest_core.report.figures.timeline import links_figure, rows_of_stages, timeline_figure
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_core.simulator import Iteration
+from nest_core.simulator import simulate as simulate_plan
+from nest_core.simulator.activity import Activity, StageTerms, slowest, stage_terms
+from nest_core.simulator.link_use import busiest
+from nest_core.simulator.trace import trace_events
+
+__all__ = ["Simulated", "simulate"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulated(Result):
+    """An iteration of a plan, event by event.
+
+    Parameters
+    ----------
+    problem : Problem
+    report : Report
+        The plan as it was priced.
+    iteration : Iteration
+    activities : tuple of Activity
+        Of a device of the slowest class, stage by stage.
+    terms : tuple of StageTerms
+        Stage by stage.
+    links : tuple of BusyLink
+        The busiest ones.
+    wall_s : float
+        That the simulation took.
+    """
+
+    problem: Problem
+    report: Report
+    iteration: Iteration
+    activities: tuple[Activity, ...]
+    terms: tuple[StageTerms, ...]
+    links: tuple[BusyLink, ...]
+    wall_s: float
+
+    @property
+    def difference(self) -> float:
+        """How much longer than planned it takes, relative; negative where it is shorter."""
+        return self.iteration.seconds / self.report.iteration_s - 1.0
+
+    @property
+    def slowest(self) -> StageTerms:
+        """The stage that waits least."""
+        return min(self.terms, key=lambda stage: stage.terms.get("waiting", (0.0, 0.0))[1])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of ``nest-studio simulate --json``."""
+        return {
+            "feasible": self.report.feasible,
+            "reason": self.report.reason or None,
+            "plan": self.report.plan.to_json(),
+            "iteration_time_s": self.iteration.seconds,
+            "planned_iteration_time_s": self.report.iteration_s,
+            "difference": self.difference,
+            "stage": self.slowest.stage,
+            "terms": self.slowest.to_json(),
+            "stages": [
+                {"devices": stage.alike, "device": stage.device, "terms": stage.to_json()}
+                for stage in self.terms
+            ],
+            "busiest_links": [link.to_json() for link in self.links],
+            "replanned_iteration_time_s": None,
+            "wall_s": self.wall_s,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the terms of every stage, s; a row each."""
+        return [
+            {"stage": stage.stage, "term": name} | seconds
+            for stage in self.terms
+            for name, seconds in stage.to_json().items()
+        ]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the busiest links."""
+        return (busiest_table(self.links),)
+
+    def pictures(self) -> tuple[Chart, ...]:
+        """Return the timeline, and the busiest links over time."""
+        return (
+            timeline_figure(
+                self.iteration, self.report, rows_of_stages(self.iteration, self.activities)
+            ),
+            links_figure(self.iteration, self.links),
+        )
+
+    def trace(self) -> Iterator[str]:
+        """Yield a Chrome trace, as Perfetto reads it, event by event."""
+        return trace_events(self.iteration, self.activities, self.links)
+
+    def __str__(self) -> str:
+        stage = self.slowest
+        rows = stage.terms | {"iteration": (self.report.iteration_s, self.iteration.seconds)}
+        texts = [[name, *map("{:.4g}".format, (a, b, b - a))] for name, (a, b) in rows.items()]
+        return "\n".join(
+            [
+                f"{humanise_seconds(self.iteration.seconds)} event by event, "
+                f"{humanise_seconds(self.report.iteration_s)} planned: "
+                f"{signed_percent(self.difference, 2)}",
+                f"stage {stage.stage} waits least:",
+                "",
+                table(["term", "planned, s", "simulated, s", "difference, s"], texts),
+                "",
+                str(busiest_table(self.links)),
+            ]
+        )
+
+
+def simulate(
+    scenario: Scenario | Named,
+    plan: Given | None = None,
+    *,
+    placement: str | Path | None = None,
+    draw: int = 0,
+) -> Simulated:
+    """Play an iteration of a plan on a scenario's links, event by event.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    plan : optional
+        As `price` takes it; the best plan without it.
+    placement : str or Path, optional
+        A CSV or JSON file with its rank mapping.
+    draw : int
+        Of the fabric's hash, under static ECMP.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of this scenario, if none fits, or if it has too many passes. Not fitting
+        into memory is an answer.
+
+    Examples
+    --------
+    >>> result = simulate("llama2-7b-64-h100", "dp=32,tp=2,zero=1")
+    >>> abs(result.difference) < 0.1
+    True
+    """
+    values = load(scenario).values
+    problem = values.problem()
+    require(
+        placement is None or plan is not None,
+        "placement",
+        "must come with a plan",
+        str(placement),
+        "give the plan",
+    )
+    if plan is None:
+        result = search(problem, values.space, time_limit_s=values.time_limit_s)
+        if result.best is None:
+            raise InputError("plan", "must fit", "none", result.reason)
+        report = result.best
+    else:
+        given = given_plan(values, problem, plan, placement)
+        problem = values.hiding(given.hidden).problem(given.plan.recompute)
+        report = price(problem, given.plan)
+    began = time.perf_counter()
+    iteration = simulate_plan(problem, report.plan, draw=draw)
+    activities = slowest(iteration)
+    return Simulated(
+        problem,
+        report,
+        iteration,
+        activities,
+        stage_terms(problem, report, activities),
+        busiest(iteration),
+        time.perf_counter() - began,
+    )

@@ -1,0 +1,159 @@
+"""Kineto's traces: what is exposed is counted moment by moment, and read to the nanosecond."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from nest_core.api.diff import diff
+from nest_core.calibration.logs.kineto import TERMS, read_trace
+from nest_core.documents.errors import InputError
+from nest_studio.cli import run
+
+SCENARIO, PLAN = "llama2-7b-64-h100", "dp=8,tp=2,pp=4,sp=true,zero=1"
+NAMES = {
+    "compute": "void cutlass::Kernel<gemm>(Params)",
+    "all_reduce": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "reduce_scatter": "ncclSymkDevKernel_AllGather_LLMC(ncclSymkDevWorkArgs4K)",
+    "send_receive": "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+    "other": "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)",
+    "copies": "Memcpy DtoH (Device -> Pinned)",
+}
+
+
+def event(term, begins_ns, taken_ns, stream=7):
+    """One as Kineto writes it, times in microseconds."""
+    kind = "gpu_memcpy" if term == "copies" else "kernel"
+    return (
+        f'{{"ph": "X", "cat": "{kind}", "name": "{NAMES[term]}", "pid": 0, "tid": {stream},'
+        f' "ts": {begins_ns // 1000}.{begins_ns % 1000:03d},'
+        f' "dur": {taken_ns // 1000}.{taken_ns % 1000:03d}, "args": {{"stream": {stream}}}}}'
+    )
+
+
+def step(number, begins_ns, taken_ns, kind="gpu_user_annotation"):
+    return (
+        f'{{"ph": "X", "cat": "{kind}", "name": "ProfilerStep#{number}", "pid": 0, "tid": 1,'
+        f' "ts": {begins_ns / 1000:.3f}, "dur": {taken_ns / 1000:.3f}}}'
+    )
+
+
+def written(folder, events, rank=0, ranks=64, name="rank.pt.trace.json"):
+    told = f'"distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": {ranks}}},'
+    file = folder / name
+    file.write_text(
+        '{\n  "schemaVersion": 1,\n' + (told if ranks else "") + '\n  "baseTimeNanoseconds": 17,'
+        '\n  "traceEvents": [\n' + ",\n".join(events) + '\n  ],\n  "traceName": "x"\n}'
+    )
+    return file
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_nanosecond_belongs_to_one_part(tmp_path, seed):
+    draw = random.Random(seed)
+    first, last, steps = 1000, 1000 + 3 * 400, 3
+    spans = [
+        (draw.choice(list(NAMES)), draw.randint(0, 2000), draw.randint(0, 300)) for _ in range(40)
+    ]
+    events = [event(*span, stream=draw.randint(7, 30)) for span in spans]
+    events += [step(k, 1000 + 400 * k, 400) for k in range(steps)]
+    events += [step(0, 0, 99_000, "user_annotation"), '{"ph": "i", "name": "x", "ts": 1}']
+    draw.shuffle(events)
+    found = read_trace(written(tmp_path, events))
+    wanted = dict.fromkeys(TERMS, 0)
+    for moment in range(first, last):
+        running = {term for term, begins, taken in spans if begins <= moment < begins + taken}
+        wanted[next((term for term in TERMS if term in running), "idle")] += 1
+    assert found.seconds == pytest.approx(
+        {term: count / steps / 1e9 for term, count in wanted.items()}, abs=1e-15
+    )
+    assert (found.rank, found.ranks, found.steps) == (0, 64, 3)
+
+
+def test_times_since_the_epoch_keep_their_nanoseconds(tmp_path):
+    """As doubles microseconds since 1970 are a quarter of one apart."""
+    since = 1_790_000_000_123_456_789
+    found = read_trace(
+        written(tmp_path, [event("compute", since, 1), event("copies", since + 3, 2)])
+    )
+    assert found.steps == 0
+    assert found.seconds["compute"] == pytest.approx(1e-9)
+    assert found.seconds["idle"] == pytest.approx(2e-9)
+    assert found.seconds["copies"] == pytest.approx(2e-9)
+
+
+def test_a_trace_of_many_blocks_is_read_event_by_event(tmp_path):
+    count = 30_000
+    file = written(tmp_path, [event("compute", 10 * k, 5) for k in range(count)])
+    assert file.stat().st_size > 3 << 20
+    found = read_trace(file)
+    assert found.seconds["compute"] == pytest.approx(count * 5e-9)
+    assert found.seconds["idle"] == pytest.approx((count - 1) * 5e-9)
+    one_line = tmp_path / "line.json"
+    one_line.write_text(file.read_text().replace("\n", ""))
+    assert read_trace(one_line).seconds == found.seconds
+
+
+def test_traces_stand_beside_the_simulated_iteration_of_their_stage(tmp_path, capsys):
+    """Ranks 0 and 63 are of the first and of the last stage."""
+    files = [
+        written(tmp_path, [event("compute", 0, 2_000_000_000)], 0, name="a.json"),
+        written(tmp_path, [event("send_receive", 0, 1_000_000_000)], 63, name="b.json"),
+    ]
+    found = diff(SCENARIO, files, PLAN)
+    assert [stage for _, stage, _ in found.traces] == [0, 3]
+    for _, _, does in found.traces:
+        assert sum(does.values()) == pytest.approx(found.iteration_s)
+        assert does["compute"] > 0.5 * found.iteration_s
+        assert does["send_receive"] > 0
+        assert does["reduce_scatter"] > 0
+        assert not does["other"]
+    rows = {(row["stage"], row["term"]): row for row in found.rows()}
+    assert rows[0, "compute"]["measured_s"] == pytest.approx(2)
+    assert rows[3, "send_receive"]["measured_s"] == pytest.approx(1)
+    assert rows[3, "compute"]["measured_s"] == 0
+    words = ["diff", SCENARIO, *map(str, files), "--plan", PLAN]
+    assert run([*words, "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["measured_iteration_time_s"] == pytest.approx(1.5)
+    assert fields["rows"] == found.rows()
+    assert run(words) == 0
+    text = capsys.readouterr().out
+    assert "A step of 2 traces takes 1.50 s, simulated " in text
+    assert "without ProfilerStep marks" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("hello\n", "must be a trace of PyTorch's profiler, but is 'other text'"),
+        ("[1, 2]", "must be a trace of PyTorch's profiler"),
+        (
+            '{"traceEvents": [{"ph": "X", "cat": "kernel"',
+            "must be whole, but is 'a trace that is cut",
+        ),
+        ('{"traceEvents": []}', "must hold kernels of a device with their durations"),
+        ('{"traceEvents": [{"ph": "B", "cat": "kernel", "ts": 1, "name": "k"}]}', "with their dur"),
+        (
+            '{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": "x", "dur": 1, "name": "k"}]}',
+            "dur",
+        ),
+        ("\x1f\x8b\x08\x00", "gzip"),
+    ],
+)
+def test_what_is_no_trace_is_one_sentence(tmp_path, text, sentence):
+    file = tmp_path / "trace.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=sentence):
+        read_trace(file)
+
+
+@pytest.mark.parametrize(("rank", "ranks"), [(64, 128), (0, 8), (0, 0)])
+def test_a_trace_of_other_ranks_is_one_sentence(tmp_path, rank, ranks, capsys):
+    file = written(tmp_path, [event("compute", 0, 5)], rank, ranks)
+    assert run(["diff", SCENARIO, str(file), "--plan", PLAN]) == 2
+    error = capsys.readouterr().err
+    assert "must be of one of the plan's 64 ranks and say of which" in error
+    assert len(error.strip().splitlines()) == 1

@@ -1,0 +1,93 @@
+"""`nest-studio simulate` and `nest.simulate`: fields of the contract, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import nest_core as nest
+from nest_studio.cli import run
+
+SMALL, PLAN = "llama2-7b-64-h100", "dp=8,tp=2,pp=4,zero=1"
+
+
+def ask(capsys, *words):
+    assert run(["simulate", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_fields_are_those_of_the_contract(capsys):
+    fields = ask(capsys, SMALL, "--plan", PLAN)
+    assert {
+        "iteration_time_s",
+        "planned_iteration_time_s",
+        "difference",
+        "terms",
+        "busiest_links",
+        "replanned_iteration_time_s",
+        "wall_s",
+    } <= set(fields)
+    assert run(["price", SMALL, "--plan", PLAN, "--json"]) == 0
+    priced = json.loads(capsys.readouterr().out)
+    assert fields["planned_iteration_time_s"] == priced["iteration_time_s"]
+    ratio = fields["iteration_time_s"] / fields["planned_iteration_time_s"]
+    assert fields["difference"] == pytest.approx(ratio - 1)
+    for terms in (fields["terms"], *(stage["terms"] for stage in fields["stages"])):
+        for side in ("planned", "simulated"):
+            total = fields[
+                "iteration_time_s" if side == "simulated" else f"{side}_iteration_time_s"
+            ]
+            assert sum(term[f"{side}_s"] for term in terms.values()) == pytest.approx(total)
+    assert fields["terms"] == fields["stages"][fields["stage"]]["terms"]
+    waits = [stage["terms"].get("waiting", {"simulated_s": 0})["simulated_s"]
+             for stage in fields["stages"]]  # fmt: skip
+    assert waits[fields["stage"]] == min(waits)
+    assert 0 < len(fields["busiest_links"]) <= 10
+    for link in fields["busiest_links"]:
+        assert sum(link["users"].values()) == pytest.approx(link["utilisation"])
+    assert fields["wall_s"] > 0
+
+
+def test_without_a_plan_the_best_is_simulated(capsys):
+    best = nest.plan(SMALL).best
+    fields = ask(capsys, SMALL)
+    assert fields["planned_iteration_time_s"] == best.iteration_s
+    assert fields["plan"]["dp"] == best.plan.point.dp
+
+
+def test_the_text_has_every_term_and_the_busiest_links(capsys):
+    assert run(["simulate", SMALL, "--plan", PLAN]) == 0
+    text = capsys.readouterr().out
+    result = nest.simulate(SMALL, PLAN)
+    assert all(f"\n{name} " in text for name in result.slowest.terms)
+    assert result.tables()[0].title in text
+    assert len(result.rows()) == sum(len(terms.terms) for terms in result.terms)
+    assert [len(picture.plot.data) > 0 for picture in result.pictures()] == [True, True]
+
+
+def test_a_trace_is_written(capsys, tmp_path):
+    file = tmp_path / "out.json"
+    fields = ask(capsys, SMALL, "--plan", PLAN, "--trace", str(file))
+    assert fields["trace"] == str(file)
+    assert json.loads(file.read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((SMALL, "--plan", "dp=3"), "must divide the batch of 1024"),
+        ((SMALL, "--plan", PLAN, "--trace", "no/such/folder/out.json"), "--trace"),
+        ((SMALL, "--set", "accelerator.memory_GiB=2.0"), "plan must fit"),
+        (
+            (SMALL, "--plan", "dp=1,tp=8,pp=8", "--set", "workload.global_batch_sequences=1000000"),
+            "must have at most 1,000,000 passes of layers to be simulated",
+        ),
+        ((SMALL, "--placement", "ranks.csv"), "placement must come with a plan"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(capsys, words, sentence):
+    assert run(["simulate", *words]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert len(error.strip().splitlines()) == 1
