@@ -75,6 +75,7 @@ ABOVE_DOCUMENTS = {
         "planner",
         "planner.baselines",
         "scenario",
+        "simulator",
         "workload",
     },
     "interop.exporters": {

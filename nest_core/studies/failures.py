@@ -12,6 +12,7 @@ much less of its speed: a device takes longer for its work, a switch or a link c
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,20 @@ class Failure:
         """The same of the best plan on what is left."""
         return self._share(self.replanned)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return an entry of ``failures`` of ``nest-studio simulate``."""
+        replanned = self.replanned
+        return {
+            "elements": list(self.elements),
+            "alike": self.alike,
+            "iteration_time_s": self.same_plan.seconds if self.same_plan else None,
+            "loss": self.loss,
+            "reason": self.reason or None,
+            "replanned_iteration_time_s": replanned.seconds if replanned else None,
+            "replanned_loss": self.replanned_loss if replanned else None,
+            "replanned_plan": replanned.plan.to_json() if replanned else None,
+        }
+
     def _share(self, after: Iteration | None) -> float:
         return 1.0 - self.before.seconds / after.seconds if after else 1.0
 
@@ -130,9 +145,10 @@ def broken(
     rest = fabric_without(fabric, counted) if counted else fabric
     after = collapse(rest) if counted else network
     factor, pace = np.ones(len(after.link_map.capacity_Bps)), np.ones(network.devices)
+    for name, lost in (slow or {}).items():
+        require(0 < lost < 1, f"slow {name}", "must lose from 0 to 100 %", lost, "change it")
     losses = {name: 1.0 for name in fail if name not in counted} | dict(slow or {})
     for name, lost in losses.items():
-        require(0 < lost <= 1, f"slow.{name}", "must lose from 0 to 100 %", lost, "change it")
         element = counted_element(name, kinds)
         if element is None:
             links, share = _link(fabric, network, name)
@@ -140,11 +156,12 @@ def broken(
             other = fabric_without(fabric, [element])
             gone = np.setdiff1d(np.arange(network.devices), _left(fabric, other))
             if len(gone) and element.rsplit(" ", 1)[0] not in fabric.tier_names:
-                pace[gone] /= 1.0 - min(lost, 1 - 1e-9)
+                pace[gone] /= 1.0 - lost
                 continue
             require(not len(gone), "slow", "must leave devices a path", name, "name its links")
-            narrower = collapse(other).link_map.capacity_Bps / network.link_map.capacity_Bps
-            links = np.flatnonzero(narrower < 1)
+            before_Bps = network.link_map.capacity_Bps
+            narrower = collapse(other).link_map.capacity_Bps / np.maximum(before_Bps, 1e-9)
+            links = np.flatnonzero((narrower < 1) & (before_Bps > 0))
             share = 1.0 - narrower[links]
         np.multiply.at(factor, _moved_links(network, after, links), 1.0 - lost * share)
     if (factor < 1).any():

@@ -75,10 +75,11 @@ def test_a_slow_device_slows_its_work_and_a_slow_link_its_messages(values, plan)
     expected = simulate(values.problem(), plan, pace=pace, is_whole=True).seconds
     assert slow.same_plan.seconds == pytest.approx(expected, rel=1e-9)
     losses = [
-        break_elements(values, plan, [], {"leaf 0": lost}).loss for lost in (0.25, 0.5, 0.75, 1.0)
+        break_elements(values, plan, [], {"leaf 0": lost}).loss
+        for lost in (0.25, 0.5, 0.75, 0.999999)
     ]
     assert losses == sorted(losses)
-    assert losses[-1] == pytest.approx(break_elements(values, plan, ["leaf 0"]).loss)
+    assert losses[-1] == pytest.approx(break_elements(values, plan, ["leaf 0"]).loss, 1e-3)
 
 
 def test_a_nic_and_the_link_of_its_name_are_what_they_are_called(values, plan):
@@ -132,7 +133,7 @@ def test_what_there_is_not_has_the_nearest_named(values, plan, name, nearest):
         break_elements(values, plan, [name])
 
 
-@pytest.mark.parametrize("lost", [0.0, -0.1, 1.5])
+@pytest.mark.parametrize("lost", [0.0, -0.1, 1.0])
 def test_nothing_is_slower_than_stopped_or_faster_than_new(values, plan, lost):
     with pytest.raises(InputError, match="must lose from 0 to 100 %"):
         break_elements(values, plan, [], {"device 1": lost})
