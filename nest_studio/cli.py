@@ -26,6 +26,7 @@ __all__ = ["console", "execute", "main", "run"]
 COMMANDS = {
     "app": "app",
     "plan": "plans",
+    "mix": "mixes",
     "price": "plans",
     "place": "plans",
     "simulate": "plans",

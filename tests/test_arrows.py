@@ -76,6 +76,7 @@ ABOVE_DOCUMENTS = {
         "planner",
         "planner.baselines",
         "scenario",
+        "simulator",
         "workload",
     },
     "interop.exporters": {

@@ -49,6 +49,51 @@ def test_the_fields_are_those_of_the_contract(capsys):
     assert fields["wall_s"] > 0
 
 
+def test_what_fails_is_in_the_fields(capsys):
+    whole = ask(capsys, SMALL, "--plan", PLAN)
+    fields = ask(capsys, SMALL, "--plan", PLAN, "--fail", "nic 3", "--slow", "device 9=20")
+    (failure,) = fields["failures"]
+    assert failure["elements"] == ["nic 3", "device 9"]
+    assert fields["iteration_time_s"] > whole["iteration_time_s"]
+    assert failure["loss"] == pytest.approx(
+        1 - whole["iteration_time_s"] / fields["iteration_time_s"]
+    )
+    assert fields["planned_iteration_time_s"] == whole["planned_iteration_time_s"]
+    assert fields["replanned_iteration_time_s"] is None
+
+
+def test_a_plan_that_cannot_run_says_why_and_is_planned_anew(capsys):
+    pins = ("--set", "search.tp=1", "--set", "search.pp=1", "--set", "search.zero=[2]")
+    fields = ask(capsys, SMALL, *pins, "--fail", "leaf 0", "--replan")
+    assert fields["iteration_time_s"] is fields["difference"] is None
+    assert fields["reason"] == "the plan needs 64 devices, 32 are left"
+    assert fields["replanned_iteration_time_s"] > fields["planned_iteration_time_s"]
+
+
+def test_every_element_may_fail_in_turn(capsys):
+    fields = ask(capsys, SMALL, "--plan", PLAN, "--fail", "each")
+    names = [name for failure in fields["failures"] for name in failure["elements"]]
+    assert {"device 0", "node 0", "leaf 0", "spine 0"} <= {*names}
+    assert run(["simulate", SMALL, "--plan", PLAN, "--fail", "each"]) == 0
+    assert "devices 0 to 31 up to spine and 1 other" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--fail", "leef 1"), 'the nearest named is "leaf 1"'),
+        (("--fail", "spine 0"), "must leave a path between"),
+        (("--slow", "device 1=100"), "must be above 0 and below 100"),
+        (("--slow", 'device 1="much"'), "must be above 0 and below 100"),
+    ],
+)
+def test_elements_that_are_none_are_refused_in_a_sentence(capsys, words, sentence):
+    assert run(["simulate", SMALL, "--plan", PLAN, *words]) == 2
+    captured = capsys.readouterr().err
+    assert sentence in captured
+    assert captured.count("\n") == 1
+
+
 def test_without_a_plan_the_best_is_simulated(capsys):
     best = nest.plan(SMALL).best
     fields = ask(capsys, SMALL)

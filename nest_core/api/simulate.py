@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,15 @@ from nest_core.api.price import Given, given_plan
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Problem, Report, price
-from nest_core.documents import InputError, humanise_seconds, require, signed_percent, table
+from nest_core.documents import (
+    InputError,
+    humanise_seconds,
+    percent,
+    plural,
+    require,
+    signed_percent,
+    table,
+)
 from nest_core.network import BusyLink
 from nest_core.planner import search
 from nest_core.report.explain import busiest_table
@@ -25,8 +33,11 @@ from nest_core.simulator import simulate as simulate_plan
 from nest_core.simulator.activity import Activity, StageTerms, slowest, stage_terms
 from nest_core.simulator.link_use import busiest
 from nest_core.simulator.trace import trace_events
+from nest_core.studies.failures import Failure, break_elements, single_failures
 
 __all__ = ["Simulated", "simulate"]
+
+EACH = ("each",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +58,9 @@ class Simulated(Result):
         The busiest ones.
     wall_s : float
         That the simulation took.
+    failures : tuple of Failure
+        What elements that fail or are slow take; of one, ``iteration`` is the one with it, where
+        the plan still runs.
     """
 
     problem: Problem
@@ -56,6 +70,7 @@ class Simulated(Result):
     terms: tuple[StageTerms, ...]
     links: tuple[BusyLink, ...]
     wall_s: float
+    failures: tuple[Failure, ...] = ()
 
     @property
     def difference(self) -> float:
@@ -85,6 +100,21 @@ class Simulated(Result):
             "busiest_links": [link.to_json() for link in self.links],
             "replanned_iteration_time_s": None,
             "wall_s": self.wall_s,
+            "failures": [failure.to_json() for failure in self.failures],
+            **self._broken(),
+        }
+
+    def _broken(self) -> dict[str, Any]:
+        """Return what fields are where elements fail together."""
+        if len(self.failures) != 1:
+            return {}
+        fields = self.failures[0].to_json()
+        seconds = fields["iteration_time_s"]
+        return {
+            "iteration_time_s": seconds,
+            "difference": None if seconds is None else self.difference,
+            "reason": fields["reason"] or self.report.reason or None,
+            "replanned_iteration_time_s": fields["replanned_iteration_time_s"],
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -126,8 +156,19 @@ class Simulated(Result):
                 table(["term", "planned, s", "simulated, s", "difference, s"], texts),
                 "",
                 str(busiest_table(self.links)),
+                *(["", _failures_text(self.failures)] if self.failures else []),
             ]
         )
+
+
+def _failures_text(failures: Sequence[Failure]) -> str:
+    rows = []
+    for failure in failures:
+        alike = f" and {plural(failure.alike - 1, 'other')}" if failure.alike > 1 else ""
+        anew = percent(failure.replanned_loss) if failure.replanned else "–"
+        names = ", ".join(failure.elements)
+        rows.append([f"{names}{alike}", percent(failure.loss), anew, failure.reason])
+    return table(["without, or slow", "loss", "planned anew", "reason"], rows)
 
 
 def simulate(
@@ -136,6 +177,9 @@ def simulate(
     *,
     placement: str | Path | None = None,
     draw: int = 0,
+    fail: Sequence[str] = (),
+    slow: Mapping[str, float] | None = None,
+    replan: bool = False,
 ) -> Simulated:
     """Play an iteration of a plan on a scenario's links, event by event.
 
@@ -148,6 +192,13 @@ def simulate(
         A CSV or JSON file with its rank mapping.
     draw : int
         Of the fabric's hash, under static ECMP.
+    fail : sequence of str
+        Elements that fail together (`nest_core.studies.failures`); ``["each"]``: every one that
+        may, one at a time, those that are alike once.
+    slow : mapping of str to float
+        Elements that lost a share of their speed.
+    replan : bool
+        Whether the best plan on what is left is sought too.
 
     Raises
     ------
@@ -170,6 +221,7 @@ def simulate(
         str(placement),
         "give the plan",
     )
+    given = None
     if plan is None:
         result = search(problem, values.space, time_limit_s=values.time_limit_s)
         if result.best is None:
@@ -181,6 +233,14 @@ def simulate(
         report = price(problem, given.plan)
     began = time.perf_counter()
     iteration = simulate_plan(problem, report.plan, draw=draw)
+    failures: tuple[Failure, ...] = ()
+    if given is not None:
+        values = values.hiding(given.hidden)
+    if tuple(fail) == EACH:
+        failures = single_failures(values, report.plan, replan=replan)
+    elif fail or slow:
+        lost = break_elements(values, report.plan, fail, slow, replan=replan, before=iteration)
+        iteration, failures = lost.same_plan or iteration, (lost,)
     activities = slowest(iteration)
     return Simulated(
         problem,
@@ -190,4 +250,5 @@ def simulate(
         stage_terms(problem, report, activities),
         busiest(iteration),
         time.perf_counter() - began,
+        failures,
     )

@@ -14,6 +14,7 @@ from nest_core.fabric.clos import Clos
 from nest_core.fabric.clos_plan import ROLES
 from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
+from nest_core.fabric.failing import counted_element, element_kinds, no_such, without
 from nest_core.fabric.files import build_fabric
 from nest_core.fabric.graph import MAX_LINKS, Element, GraphFabric, Link, as_graph, node_name
 from nest_core.fabric.hierarchical import Hierarchical, Tier
@@ -44,10 +45,14 @@ __all__ = [
     "Torus",
     "as_graph",
     "build_fabric",
+    "counted_element",
+    "element_kinds",
     "heights",
     "hops",
     "inner_switches",
+    "no_such",
     "node_name",
     "packed_table",
     "tpu_slice",
+    "without",
 ]

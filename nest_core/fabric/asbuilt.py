@@ -17,7 +17,7 @@ from nest_core.documents.errors import InputError, require
 from nest_core.fabric.checks import BoolArray, IntArray, parse_failed
 from nest_core.fabric.clos_plan import ClosPlan
 
-__all__ = ["AsBuilt", "as_built", "without_failed"]
+__all__ = ["AsBuilt", "as_built", "switches_per_plane", "without_failed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,19 +67,8 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
     InputError
         For entries that name nothing, and where devices are left without a path.
     """
-    sizing, planes = fabric.sizing, fabric.planes
-    groups = (sizing.units * sizing.rails, len(sizing.spines), _tops(fabric))[: fabric.tiers]
-    per_plane = (
-        np.ones(groups[0], dtype=np.int64),
-        np.array(sizing.spines, dtype=np.int64),
-        np.full(_tops(fabric), sizing.cores, dtype=np.int64),
-    )[: fabric.tiers]
-    counts = {"device": fabric.slots, "node": fabric.nodes}
-    counts |= {
-        name: int(counts_of.sum()) * planes
-        for name, counts_of in zip(fabric.tier_names, per_plane, strict=True)
-    }
-    gone = parse_failed(fabric.missing, counts)
+    sizing, planes, per_plane = fabric.sizing, fabric.planes, switches_per_plane(fabric)
+    gone = parse_failed(fabric.missing, fabric.element_counts)
     devices = _devices(fabric, gone)
     alive = [
         _alive(counts_of, planes, gone.get(name, ()))
@@ -100,6 +89,16 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
         (into_leaves, *(int(links.sum()) for links in uplinks)),
         tuple(alive),
     )
+
+
+def switches_per_plane(fabric: ClosPlan) -> tuple[IntArray, ...]:
+    """Return switches of every group in one plane, tier by tier, failed ones counted."""
+    sizing = fabric.sizing
+    return (
+        np.ones(sizing.units * sizing.rails, dtype=np.int64),
+        np.array(sizing.spines, dtype=np.int64),
+        np.full(_tops(fabric), sizing.cores, dtype=np.int64),
+    )[: fabric.tiers]
 
 
 def _tops(fabric: ClosPlan) -> int:

@@ -33,7 +33,7 @@ from nest_core.documents import (
 )
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import ClosTable, IntraNodeTable
-from nest_core.fabric.asbuilt import AsBuilt, as_built, without_failed
+from nest_core.fabric.asbuilt import AsBuilt, as_built, switches_per_plane, without_failed
 from nest_core.fabric.checks import IntArray, LinkGraph
 from nest_core.fabric.clos_plan import ClosPlan
 from nest_core.fabric.fabric import Document, Fabric, SwitchPorts
@@ -246,6 +246,17 @@ class Clos(ClosPlan):
     def as_built(self) -> AsBuilt:
         """What is left without the failed elements."""
         return as_built(self)
+
+    @property
+    def element_counts(self) -> dict[str, int]:
+        """Devices, nodes, and switches of every tier in all planes."""
+        switches = (int(of.sum()) * self.planes for of in switches_per_plane(self))
+        names = zip(self.tier_names, switches, strict=True)
+        return {"device": self.slots, "node": self.nodes, **dict(names)}
+
+    def place_of(self) -> IntArray:
+        """Return number of every device as if nothing had failed, shape (devices,)."""
+        return self.as_built.devices
 
     def node_of(self) -> IntArray:
         """Node of every device, shape (devices,); numbers count failed nodes too."""

@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from nest_core.documents.units import format_ratio, gigabytes
-from nest_core.fabric.checks import LinkGraph, Routing, check_explicit_size
+from nest_core.fabric.checks import IntArray, LinkGraph, Routing, check_explicit_size
 
 __all__ = ["Document", "Fabric", "SwitchPorts"]
 
@@ -181,6 +183,15 @@ class Fabric(ABC):
     def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
         """Return what to add to ``missing`` for one switch of a tier to fail, the least first."""
         return ()
+
+    @property
+    def element_counts(self) -> Mapping[str, int]:
+        """How many elements of each name may be in ``missing``, failed ones counted."""
+        return {}
+
+    def place_of(self) -> IntArray:
+        """Return number of every device as if nothing had failed, shape (devices,)."""
+        return np.arange(self.devices)
 
     def barred(self, source: int, target: int) -> Sequence[Any]:
         """Elements of the link graph that no route between two devices crosses."""

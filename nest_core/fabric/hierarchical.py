@@ -259,6 +259,13 @@ class Hierarchical(Fabric):
             group = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[group]
         return group
 
+    @property
+    def element_counts(self) -> dict[str, int]:
+        """Devices, and groups of every level."""
+        sizes = zip(self.tiers, _group_sizes(self), strict=True)
+        devices = {"device": int(_group_sizes(self)[0].sum())}
+        return devices | {tier.name: len(of) for tier, of in sizes}
+
     def place_of(self) -> IntArray:
         """Return number of every device as if nothing had failed, shape (devices,)."""
         return _present(self)
@@ -380,16 +387,14 @@ def _present(fabric: Hierarchical) -> IntArray:
     """Numbers of the devices present, as if nothing had failed."""
     sizes = _group_sizes(fabric)
     whole_fabric = np.arange(int(sizes[0].sum()), dtype=np.int64)
-    counts = {"device": whole_fabric.size}
-    for tier, tier_sizes in zip(fabric.tiers, sizes, strict=True):
-        require(
-            tier.name not in counts or not fabric.missing,
-            "missing",
-            "must be absent where two levels, or a level and its devices, share a name",
-            tier.name,
-            "rename the level",
-        )
-        counts[tier.name] = len(tier_sizes)
+    counts = fabric.element_counts
+    require(
+        len(counts) > len(fabric.tiers) or not fabric.missing,
+        "missing",
+        "must be absent where two levels, or a level and its devices, share a name",
+        [tier.name for tier in fabric.tiers],
+        "rename the level",
+    )
     gone = parse_failed(fabric.missing, counts)
     present = np.ones(whole_fabric.size, dtype=bool)
     present[list(gone.get("device", ()))] = False

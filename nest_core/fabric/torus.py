@@ -244,6 +244,11 @@ class Torus(Fabric):
         return math.prod(self.shape)
 
     @property
+    def element_counts(self) -> dict[str, int]:
+        """Devices; a failed one leaves its router."""
+        return {"device": self.places}
+
+    @property
     def devices(self) -> int:
         """Number of devices present."""
         return self.places - len(self._failed())
@@ -333,7 +338,7 @@ class Torus(Fabric):
         return links
 
     def _failed(self) -> tuple[int, ...]:
-        return parse_failed(self.missing, {"device": self.places}).get("device", ())
+        return parse_failed(self.missing, self.element_counts).get("device", ())
 
 
 Generation = Literal["v4", "v5p", "v5e", "v6e", "v7x"]

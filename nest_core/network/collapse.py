@@ -30,7 +30,7 @@ from nest_core.network.link_map import (
     rank_within,
 )
 from nest_core.network.torus import TorusLinkMap, TorusShape
-from nest_core.network.tree import TreeLinkMap, TreeTier
+from nest_core.network.tree import TreeLinkMap, TreeTier, ways_out
 
 __all__ = ["clos_network", "collapse", "is_counted"]
 
@@ -165,7 +165,7 @@ def clos_network(fabric: Clos, leaf_uplinks: int | None = None) -> Network:
         scale_up=node_link_map(fabric),
         rail=fabric.rail_of() if rails > 1 else None,
         relay=_relays(fabric, node) if rails > 1 else None,
-        egress=_egress(fabric, node),
+        egress=ways_out(fabric.leaf_links()[fabric.group_of(1)] > 0, node),
         hashed=ecmp,
         seed=fabric.ecmp_seed,
         variants=ECMP_DRAWS if ecmp else 1,
@@ -234,20 +234,6 @@ def _relays(fabric: Clos, node: IntArray) -> IntArray:
     relay = at[node[:, None], wanted]
     any_of_rail: IntArray = at.reshape(len(at), -1, rails).max(axis=1)
     return np.where(relay >= 0, relay, any_of_rail[node])
-
-
-def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
-    """Return the device through which each one leaves its node; None where all have their own
-    way.
-    """
-    alive = fabric.leaf_links()[fabric.group_of(1)] > 0
-    if alive.all():
-        return None
-    survivors = np.flatnonzero(alive)  # devices count nodes upwards, so these are sorted by node
-    count = np.bincount(node[survivors], minlength=int(node.max()) + 1)
-    start = np.cumsum(count) - count
-    instead = survivors[start[node] + fabric.slot_of() % np.maximum(count[node], 1)]
-    return np.where(alive, np.arange(fabric.devices), instead)
 
 
 def _nesting(fabric: Clos, node: IntArray) -> tuple[IntArray, ...]:

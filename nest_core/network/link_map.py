@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -136,6 +137,18 @@ class LinkMap(ABC):
     @abstractmethod
     def faster(self, tier: int, factor: float) -> LinkMap:
         """Return the same link map with the bandwidth of one tier multiplied."""
+
+    def scaled(self, factor: FloatArray) -> LinkMap:
+        """Return the same link map with the bandwidth of every link group multiplied.
+
+        Parameters
+        ----------
+        factor : (link groups,)
+            At most 1; at 0 nothing gets through, and only what `routes` leads round it goes on.
+        """
+        other, capacity_Bps = copy(self), self.capacity_Bps * factor
+        other._settle(capacity_Bps=capacity_Bps, link_Bps=np.minimum(self.link_Bps, capacity_Bps))
+        return other
 
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Most that leaves one block of the nesting at once; infinite where that is not known.

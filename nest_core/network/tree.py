@@ -16,6 +16,7 @@ import numpy as np
 
 from nest_core.network.kernels import Ways, climbs, meets
 from nest_core.network.link_map import (
+    BoolArray,
     FloatArray,
     IntArray,
     LinkMap,
@@ -23,9 +24,10 @@ from nest_core.network.link_map import (
     ScaleUpLinkMap,
     hashed,
     joined,
+    rank_within,
 )
 
-__all__ = ["TreeLinkMap", "TreeTier"]
+__all__ = ["TreeLinkMap", "TreeTier", "ways_out"]
 
 _DOWN = 7919  # sets the hash of the way down apart from that of the way up
 
@@ -247,6 +249,31 @@ class TreeLinkMap(LinkMap):
             self, tiers=(*self.tiers[:tier], wider, *self.tiers[tier + 1 :]), scale_up=scale_up
         )
 
+    def scaled(self, factor: FloatArray) -> TreeLinkMap:
+        """Return the same with uplinks narrower, both ways; whose port is gone leaves by another.
+
+        Of parallel links that flows choose one of, only those at 0 count, which are then fewer.
+        """
+        tiers, inside = [], self.scale_up
+        if inside is not None:
+            rates = inside.capacity_Bps * factor[: len(inside.capacity_Bps)]
+            inside = replace(inside, capacity_Bps=rates)
+        for entry, offset in zip(self.tiers, self.ways.offset.tolist(), strict=True):
+            size = len(entry.capacity_Bps), entry.group_links, 2
+            shares = factor[offset : offset + 2 * size[0] * size[1]].reshape(size).min(axis=2)
+            share, links = shares[:, 0], entry.links
+            if links is not None:
+                exists = np.arange(size[1]) < links[:, None]
+                share = ((shares > 0) & exists).sum(axis=1) / np.maximum(links, 1)
+                links = np.round(share * links).astype(np.int64)
+            capacity_Bps = entry.capacity_Bps * share
+            link_Bps = np.minimum(entry.link_Bps, capacity_Bps)
+            tiers.append(replace(entry, capacity_Bps=capacity_Bps, link_Bps=link_Bps, links=links))
+        egress = self.egress
+        if len(tiers) > 1 and (tiers[1].capacity_Bps < self.tiers[1].capacity_Bps).any():
+            egress = ways_out(tiers[1].capacity_Bps[tiers[1].child] > 0, tiers[0].group)
+        return replace(self, tiers=tuple(tiers), scale_up=inside, egress=egress)
+
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost tier whose group holds both; −1 for a device and itself."""
         return self._met(*self._ends(*np.broadcast_arrays(source, target)))
@@ -335,6 +362,22 @@ class TreeLinkMap(LinkMap):
             return none, none
         seeds = self.seed + variants[:, None]
         return hashed(source, target, seeds), hashed(target, source, seeds + _DOWN)
+
+
+def ways_out(has_port: BoolArray, node: IntArray) -> IntArray | None:
+    """Return the device by which each one leaves its node; None where all have their own port.
+
+    Those without one are dealt to the others in turn; of a node that has none each stays itself.
+    """
+    if has_port.all():
+        return None
+    survivors = np.flatnonzero(has_port)
+    survivors = survivors[np.argsort(node[survivors], kind="stable")]
+    count = np.bincount(node[survivors], minlength=int(node.max()) + 1)[node]
+    start = np.searchsorted(node[survivors], node)
+    at = np.minimum(start + rank_within(node) % np.maximum(count, 1), len(survivors) - 1)
+    instead = survivors[at] if len(survivors) else np.arange(len(node))
+    return np.where(has_port | (count == 0), np.arange(len(node)), instead)
 
 
 @lru_cache(maxsize=64)

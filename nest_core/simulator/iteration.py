@@ -28,7 +28,16 @@ from nest_core.simulator.messages import call_classes, engine_calls, first_of
 from nest_core.simulator.program import COMPUTE, Program, programs
 from nest_core.simulator.traffic import Traffic, traffic_of
 
-__all__ = ["CLASS_OF_AXIS", "Iteration", "drawn_seconds", "simulate", "stages_of"]
+__all__ = [
+    "CLASS_OF_AXIS",
+    "Block",
+    "Iteration",
+    "drawn_seconds",
+    "job_blocks",
+    "job_tasks",
+    "simulate",
+    "stages_of",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +132,14 @@ CLASS_OF_AXIS = {
 """Axes that are parts of another class of traffic (`nest_core.costs.communication.CLASSES`)."""
 
 
-def simulate(problem: Problem, plan: Plan, *, draw: int = 0, is_whole: bool = False) -> Iteration:
+def simulate(
+    problem: Problem,
+    plan: Plan,
+    *,
+    draw: int = 0,
+    is_whole: bool = False,
+    pace: FloatArray | None = None,
+) -> Iteration:
     """Play an iteration.
 
     Parameters
@@ -132,6 +148,8 @@ def simulate(problem: Problem, plan: Plan, *, draw: int = 0, is_whole: bool = Fa
         Of the fabric's hash, under static ECMP.
     is_whole : bool
         Whether every device, group and flow is followed by itself.
+    pace : float array (devices,), optional
+        Seconds that each device takes for a second of work; 1 of all without.
 
     Raises
     ------
@@ -151,17 +169,12 @@ def simulate(problem: Problem, plan: Plan, *, draw: int = 0, is_whole: bool = Fa
     traffic = traffic_of(problem, plan, stages, draw)
     link_map = problem.network.link_map
     stage_of = stages_of(problem, plan)
-    label = stage_of.astype(np.float64)
+    pace = np.ones(len(stage_of)) if pace is None else pace
+    label = np.unique(np.stack([stage_of, pace]), axis=1, return_inverse=True)[1].reshape(-1)
     classes = call_classes(traffic.groups, traffic.ways, label, link_map, is_whole=is_whole)
     calls, number = engine_calls(traffic.groups, traffic.ways, classes)
-    seats = [_Seats.of(traffic, classes, stage_of, s) for s in range(len(stages))]
-    blocks, before = [], 0
-    for s, program in enumerate(stages):
-        blocks.append(_Block.of(traffic, program, seats[s], number, s, before))
-        before += len(blocks[-1].entry)
-    edges = [block.edges(program) for block, program in zip(blocks, stages, strict=True)]
-    edges += _between(plan, order, stages, blocks, _Senders(traffic, classes, stage_of, seats))
-    tasks = _tasks(blocks, np.concatenate(edges), stages)
+    blocks, edges = job_blocks(plan, order, stages, traffic, classes, number, stage_of)
+    tasks = job_tasks(blocks, edges, stages, pace[first_of(classes.device)])
     capacity_Bps = link_map.capacity_Bps[first_of(classes.link)]
     begins_s, ends_s = run(tasks, calls, capacity_Bps, problem.overlap.slowdown)
     return Iteration(
@@ -186,6 +199,29 @@ def stages_of(problem: Problem, plan: Plan) -> IntArray:
     for s, ranks in enumerate(plan.ranks):
         stage_of[where[ranks]] = s
     return stage_of
+
+
+def job_blocks(
+    plan: Plan,
+    order: PassOrder,
+    stages: Sequence[Program],
+    traffic: Traffic,
+    classes: Classes,
+    number: IntArray,
+    stage_of: IntArray,
+) -> tuple[list["Block"], IntArray]:
+    """Return a plan's tasks stage by stage, and which wait for which, (edges, 2).
+
+    ``classes`` and ``number`` may be of several plans, of which this is one.
+    """
+    seats = [_Seats.of(traffic, classes, stage_of, s) for s in range(len(stages))]
+    blocks, before = [], 0
+    for s, program in enumerate(stages):
+        blocks.append(Block.of(traffic, program, seats[s], number, s, before))
+        before += len(blocks[-1].entry)
+    edges = [block.edges(program) for block, program in zip(blocks, stages, strict=True)]
+    edges += _between(plan, order, stages, blocks, _Senders(traffic, classes, stage_of, seats))
+    return blocks, np.concatenate(edges)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,7 +256,7 @@ class _Seats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Block:
+class Block:
     """Tasks of a stage: its entries in order, each once per class of devices or of groups.
 
     Parameters
@@ -249,7 +285,7 @@ class _Block:
         number: IntArray,
         s: int,
         before: int,
-    ) -> "_Block":
+    ) -> "Block":
         """Return those of a stage, numbered from ``before`` on; ``number`` is of `engine_calls`."""
         axes = ["", *seats.groups]
         owners = [seats.devices, *seats.groups.values()]
@@ -318,7 +354,7 @@ def _between(
     plan: Plan,
     order: PassOrder,
     stages: Sequence[Program],
-    blocks: Sequence[_Block],
+    blocks: Sequence[Block],
     senders: _Senders,
 ) -> list[IntArray]:
     """Return which tasks wait for which of other stages: transfers, and tied weights."""
@@ -353,20 +389,30 @@ def _between(
     return edges
 
 
-def _tasks(blocks: Sequence[_Block], edges: IntArray, stages: Sequence[Program]) -> Tasks:
-    """Return what the engine runs."""
+def job_tasks(
+    blocks: Sequence[Block], edges: IntArray, stages: Sequence[Program], pace: FloatArray
+) -> Tasks:
+    """Return what the engine runs; ``pace`` of classes of devices is that of `simulate`."""
     columns = []
     for block, program in zip(blocks, stages, strict=True):
         rows = [
-            (row.seconds, row.size, row.times, row.stream != COMPUTE and row.call is not None)
+            (
+                row.seconds,
+                row.size,
+                row.times,
+                row.stream != COMPUTE and row.call is not None,
+                row.stream == COMPUTE,
+            )
             for row in program.rows
         ]
         columns.append(np.array(rows)[program.row[block.entry]])
-    seconds, size, times, is_hidden = np.concatenate(columns).T.copy()
+    seconds, size, times, is_hidden, is_compute = np.concatenate(columns).T.copy()
     call = np.concatenate([block.call for block in blocks])
     owner = np.concatenate([block.owner for block in blocks])
     count = len(call)
     order = np.argsort(edges[:, 0], kind="stable")
+    paced = (call < 0) & (is_compute > 0)
+    seconds[paced] *= pace[owner[paced]]
     return Tasks(
         seconds,
         call,

@@ -164,7 +164,7 @@ def way(
 def call_classes(
     groups: Groups,
     ways: Sequence[Way],
-    device_label: FloatArray,
+    device_label: npt.NDArray[np.generic],
     link_map: LinkMap,
     *,
     is_whole: bool = False,

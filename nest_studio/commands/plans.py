@@ -125,6 +125,20 @@ def simulate(
         ),
     ] = None,
     placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ELEMENT",
+            help="Without it: 'leaf 3', 'nic 5', a link by its name; each: every one in turn.",
+        ),
+    ] = None,
+    slow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ELEMENT=PERCENT", help="It lost so much of its speed: 'device 5=20'."
+        ),
+    ] = None,
+    replan: Annotated[bool, typer.Option("--replan", help="Plan anew on what is left.")] = False,
     trace: Annotated[
         Path | None, typer.Option(help="Write what runs when here, as Perfetto reads it (JSON).")
     ] = None,
@@ -132,12 +146,25 @@ def simulate(
     as_json: JsonFlag = False,
 ) -> None:
     """Play an iteration of a plan event by event, beside what was planned."""
-    result = nest.simulate(_loaded(scenario, sets), plan, placement=placement)
+    result = nest.simulate(
+        _loaded(scenario, sets),
+        plan,
+        placement=placement,
+        fail=fail or (),
+        slow={name: _share(name, percent) for name, percent in settings(slow or ()).items()},
+        replan=replan,
+    )
     if trace is not None:
         write_file(trace, "\n".join(result.trace()), "--trace")
     fields = result.to_json() | {"trace": trace and str(trace)}
     written = f"\n\nwhat runs when: {trace}" if trace else ""
     emit(fields, as_json, lambda _: f"{result}{written}")
+
+
+def _share(name: str, percent: object) -> float:
+    is_number = isinstance(percent, int | float) and 0 < percent < 100
+    require(is_number, f"--slow {name}", "must be above 0 and below 100", percent, "change it")
+    return float(str(percent)) / 100
 
 
 def diff(
