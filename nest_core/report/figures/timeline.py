@@ -164,7 +164,7 @@ class TimelineRow:
         number = (
             2 * self.micro_batch[self.micro_batch >= 0] + self.is_forward[self.micro_batch >= 0]
         )
-        return np.count_nonzero(np.diff(number)) > _COLUMNS / _CLEAR
+        return bool(np.count_nonzero(np.diff(number)) > _COLUMNS / _CLEAR)
 
     def spans(self) -> Iterator[tuple[int, int, float, float]]:
         """Yield the look, micro-batch, beginning and end of every span."""
