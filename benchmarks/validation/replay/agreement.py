@@ -157,7 +157,7 @@ def _alone(case: Case) -> dict[str, float]:
     """Return the difference where one kind of traffic hides and nothing else."""
     result = {}
     for name, share in KINDS.items():
-        problem = replace(case.problem, overlap=Overlap("fitted", **{share: 1.0}))
+        problem = replace(case.problem, overlap=replace(Overlap("fitted"), **{share: 1.0}))
         planned_s = price(problem, case.plan).iteration_s
         result[name] = simulate(problem, case.plan).seconds / planned_s - 1.0
     return result
