@@ -26,7 +26,7 @@ from nest_core.simulator.classes import Classes
 from nest_core.simulator.engine import Tasks, run
 from nest_core.simulator.messages import call_classes, engine_calls, first_of
 from nest_core.simulator.program import COMPUTE, Program, programs
-from nest_core.simulator.traffic import Traffic, traffic_of
+from nest_core.simulator.traffic import RoutedCalls, traffic_of
 
 __all__ = [
     "CLASS_OF_AXIS",
@@ -52,7 +52,7 @@ class Iteration:
         Of passes, stage by stage.
     programs : list of Program
         Of every stage.
-    traffic : Traffic
+    traffic : RoutedCalls
     classes : Classes
         Of devices, groups, flows and links.
     stage, entry, owner : int array (tasks,)
@@ -65,7 +65,7 @@ class Iteration:
     plan: Plan
     order: PassOrder
     programs: list[Program]
-    traffic: Traffic
+    traffic: RoutedCalls
     classes: Classes
     stage: IntArray
     entry: IntArray
@@ -205,7 +205,7 @@ def job_blocks(
     plan: Plan,
     order: PassOrder,
     stages: Sequence[Program],
-    traffic: Traffic,
+    traffic: RoutedCalls,
     classes: Classes,
     number: IntArray,
     stage_of: IntArray,
@@ -214,18 +214,20 @@ def job_blocks(
 
     ``classes`` and ``number`` may be of several plans, of which this is one.
     """
-    seats = [_Seats.of(traffic, classes, stage_of, s) for s in range(len(stages))]
+    stage_classes = [_StageClasses.of(traffic, classes, stage_of, s) for s in range(len(stages))]
     blocks, before = [], 0
     for s, program in enumerate(stages):
-        blocks.append(Block.of(traffic, program, seats[s], number, s, before))
+        blocks.append(Block.of(traffic, program, stage_classes[s], number, s, before))
         before += len(blocks[-1].entry)
     edges = [block.edges(program) for block, program in zip(blocks, stages, strict=True)]
-    edges += _between(plan, order, stages, blocks, _Senders(traffic, classes, stage_of, seats))
+    edges += _between(
+        plan, order, stages, blocks, _Senders(traffic, classes, stage_of, stage_classes)
+    )
     return blocks, np.concatenate(edges)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seats:
+class _StageClasses:
     """Classes of a stage's devices, and where their calls are among those of their groups.
 
     Parameters
@@ -243,7 +245,9 @@ class _Seats:
     place: dict[str, IntArray]
 
     @classmethod
-    def of(cls, traffic: Traffic, classes: Classes, stage_of: IntArray, s: int) -> "_Seats":
+    def of(
+        cls, traffic: RoutedCalls, classes: Classes, stage_of: IntArray, s: int
+    ) -> "_StageClasses":
         """Return those of a stage."""
         mine = np.flatnonzero(stage_of == s)
         devices, first = np.unique(classes.device[mine], return_index=True)
@@ -279,17 +283,17 @@ class Block:
     @classmethod
     def of(
         cls,
-        traffic: Traffic,
+        traffic: RoutedCalls,
         program: Program,
-        seats: _Seats,
+        stage_classes: _StageClasses,
         number: IntArray,
         s: int,
         before: int,
     ) -> "Block":
         """Return those of a stage, numbered from ``before`` on; ``number`` is of `engine_calls`."""
-        axes = ["", *seats.groups]
-        owners = [seats.devices, *seats.groups.values()]
-        place = np.stack([np.arange(len(seats.devices)), *seats.place.values()])
+        axes = ["", *stage_classes.groups]
+        owners = [stage_classes.devices, *stage_classes.groups.values()]
+        place = np.stack([np.arange(len(stage_classes.devices)), *stage_classes.place.values()])
         row_axis = np.array([axes.index(row.call.axis if row.call else "") for row in program.rows])
         calls = np.full((len(program.rows), max(map(len, owners))), -1)
         for k, row in enumerate(program.rows):
@@ -311,18 +315,18 @@ class Block:
             padded[axis[entry], position],
         )
 
-    def tasks(self, entries: IntArray, seat: int | IntArray) -> IntArray:
+    def tasks(self, entries: IntArray, at_class: int | IntArray) -> IntArray:
         """Return the tasks of entries that a class of devices waits for."""
-        return np.asarray(self.first[entries] + self.place[self.axis[entries], seat])
+        return np.asarray(self.first[entries] + self.place[self.axis[entries], at_class])
 
     def edges(self, program: Program) -> IntArray:
         """Return which tasks wait for which of the same stage, (edges, 2)."""
         source, target = program.edges.T
-        seats = range(self.place.shape[1])
+        stage_classes = range(self.place.shape[1])
         return np.concatenate(
             [
-                np.stack([self.tasks(source, seat), self.tasks(target, seat)], axis=1)
-                for seat in seats
+                np.stack([self.tasks(source, at_class), self.tasks(target, at_class)], axis=1)
+                for at_class in stage_classes
             ]
         )
 
@@ -331,22 +335,22 @@ class Block:
 class _Senders:
     """Who a group's members in other stages are."""
 
-    traffic: Traffic
+    traffic: RoutedCalls
     classes: Classes
     stage_of: IntArray
-    seats: list[_Seats]
+    stage_classes: list[_StageClasses]
 
     def of(self, s: int, axis: str) -> list[tuple[int, int, int]]:
-        """Return groups by their place at a stage, and the stages and seats of other members."""
+        """Return groups by their place at a stage, and the stages and stage_classes of other members."""
         members, example = self.traffic.groups.members, first_of(self.classes.group)
         senders = set()
-        for place, group in enumerate(self.seats[s].groups[axis].tolist()):
+        for place, group in enumerate(self.stage_classes[s].groups[axis].tolist()):
             for device in members.device[members.group == example[group]].tolist():
                 stage = int(self.stage_of[device])
                 if stage != s:
-                    mine = self.seats[stage].devices
-                    seat = int(np.searchsorted(mine, self.classes.device[device]))
-                    senders.add((place, stage, seat))
+                    mine = self.stage_classes[stage].devices
+                    at_class = int(np.searchsorted(mine, self.classes.device[device]))
+                    senders.add((place, stage, at_class))
         return sorted(senders)
 
 
@@ -374,17 +378,17 @@ def _between(
         other = order.placed[s, order.virtual_stage[s, at]] + np.where(way == 0, -1, 1)
         axes = np.array([program.rows[row].call.axis for row in program.row[entry]])
         for axis in np.unique(axes).tolist():
-            for place, stage, seat in senders.of(s, axis):
+            for place, stage, at_class in senders.of(s, axis):
                 mine = (axes == axis) & (stage_at[other] == stage)
                 sent = pass_at[way[mine], micro_batch[mine], other[mine]]
-                source = blocks[stage].tasks(stages[stage].ends[sent], seat)
+                source = blocks[stage].tasks(stages[stage].ends[sent], at_class)
                 edges.append(np.stack([source, blocks[s].first[entry[mine]] + place], axis=1))
     tied = stages[0].closing + 1
     if stages[0].rows[stages[0].row[tied]].call is not None:
         last, program = blocks[-1], stages[-1]
-        for place, _, seat in senders.of(0, "tied"):
+        for place, _, at_class in senders.of(0, "tied"):
             task = blocks[0].first[tied] + place
-            ends = (last.tasks(np.array([program.closing + k]), seat)[0] for k in range(2))
+            ends = (last.tasks(np.array([program.closing + k]), at_class)[0] for k in range(2))
             edges.append(np.array([[next(ends), task], [task, next(ends)]]))
     return edges
 

@@ -33,7 +33,7 @@ from nest_core.simulator.classes import Classes, Flows, Members, classes_of
 from nest_core.simulator.engine import Calls, Tasks, run
 
 __all__ = [
-    "Groups",
+    "CallGroups",
     "Way",
     "call_classes",
     "collective_ways",
@@ -45,8 +45,8 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
-    """Groups of devices that run calls together, of all classes of traffic.
+class CallGroups:
+    """CallGroups of devices that run calls together, of all classes of traffic.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def way(
 
 
 def call_classes(
-    groups: Groups,
+    groups: CallGroups,
     ways: Sequence[Way],
     device_label: npt.NDArray[np.generic],
     link_map: LinkMap,
@@ -207,7 +207,9 @@ def _joined(ways: Sequence[Way], name: str) -> npt.NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
 
 
-def engine_calls(groups: Groups, ways: Sequence[Way], classes: Classes) -> tuple[Calls, IntArray]:
+def engine_calls(
+    groups: CallGroups, ways: Sequence[Way], classes: Classes
+) -> tuple[Calls, IntArray]:
     """Return the calls of every way in every class of groups, and their numbers.
 
     Returns
@@ -273,7 +275,7 @@ def first_of(classes: IntArray) -> IntArray:
 
 
 def undisturbed_seconds(
-    groups: Groups, entry: Way, link_map: LinkMap, stage: IntArray
+    groups: CallGroups, entry: Way, link_map: LinkMap, stage: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return what one call in all groups at once takes: seconds, and seconds per byte, by stage.
 

@@ -28,7 +28,7 @@ from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.simulator.classes import Members
 from nest_core.simulator.engine import Calls, Tasks, run
 from nest_core.simulator.iteration import Block, job_blocks, job_tasks, stages_of
-from nest_core.simulator.messages import Groups, call_classes, engine_calls, first_of
+from nest_core.simulator.messages import CallGroups, call_classes, engine_calls, first_of
 from nest_core.simulator.program import Program, programs
 from nest_core.simulator.traffic import traffic_of
 
@@ -95,14 +95,14 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Nei
         traffic_of(problem, plan, stages, draw)
         for (problem, plan), (_, stages) in zip(played, orders, strict=True)
     ]
-    # Groups, their labels and ways of one job are numbered after those of another.
+    # CallGroups, their labels and ways of one job are numbered after those of another.
     sizes = [
         (len(part.groups.label), part.groups.label.max(initial=-1) + 1, len(part.ways))
         for part in parts
     ]
     first = (np.cumsum(sizes, axis=0) - sizes).tolist()
     numbered = list(zip(parts, first, strict=True))
-    every = Groups(
+    every = CallGroups(
         Members(
             np.concatenate([part.groups.members.group + n for part, (n, _, _) in numbered]),
             np.concatenate([part.groups.members.device for part in parts]),
@@ -223,9 +223,9 @@ def _least_rates(
     phase_of = np.repeat(np.arange(len(calls.latency_s)), np.diff(calls.first_flow))[flow_of]
     call_of = np.repeat(np.arange(len(calls.first_phase) - 1), np.diff(calls.first_phase))
     links = len(capacity_Bps)
-    asked = calls.weight * np.minimum(calls.most_Bps[flow_of], 1e30)
+    wanted = calls.weight * np.minimum(calls.most_Bps[flow_of], 1e30)
     peaks = []
-    for amount in (calls.weight, asked):
+    for amount in (calls.weight, wanted):
         pairs, at = np.unique(phase_of * links + calls.link, return_inverse=True)
         peak = np.zeros((len(calls.first_phase) - 1, links))
         phase, link = np.divmod(pairs, links)
@@ -237,13 +237,13 @@ def _least_rates(
         stream_of = np.array([row.stream for row in program.rows])[program.row]
         for stream in np.unique(stream_of).tolist():
             entries = np.flatnonzero(stream_of == stream)
-            seats = np.arange(block.place.shape[1])
-            tasks = block.tasks(entries[:, None], seats[None, :]) - block.first[0]
+            stage_classes = np.arange(block.place.shape[1])
+            tasks = block.tasks(entries[:, None], stage_classes[None, :]) - block.first[0]
             of_entry = block.call[tasks]
             # A call's weight is divided over the classes of devices that wait for it.
-            for seat in seats.tolist():
-                mine = of_entry[:, seat]
-                sharing = (tasks == tasks[:, seat : seat + 1]).sum(axis=1)
+            for at_class in stage_classes.tolist():
+                mine = of_entry[:, at_class]
+                sharing = (tasks == tasks[:, at_class : at_class + 1]).sum(axis=1)
                 heaviest = np.zeros((2, links))
                 for call, share in {*zip(mine.tolist(), sharing.tolist(), strict=True)}:
                     if call >= 0:

@@ -1,4 +1,4 @@
-"""Groups of a plan's devices, and the way in which each of their calls is run.
+"""CallGroups of a plan's devices, and the way in which each of their calls is run.
 
 Units: seconds, bytes.
 """
@@ -13,19 +13,19 @@ from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
 from nest_core.network import FloatArray, IntArray, Kind, Phase
 from nest_core.simulator.classes import Members
-from nest_core.simulator.messages import Groups, Way, collective_ways, undisturbed_seconds, way
+from nest_core.simulator.messages import CallGroups, Way, collective_ways, undisturbed_seconds, way
 from nest_core.simulator.program import Call, Program
 
-__all__ = ["Traffic", "traffic_of"]
+__all__ = ["RoutedCalls", "traffic_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Traffic:
+class RoutedCalls:
     """Who sends with whom, and how.
 
     Parameters
     ----------
-    groups : Groups
+    groups : CallGroups
         Of all axes.
     group_of : dict of str to int array (devices,)
         By axis the group that a device waits for; -1 where it has none.
@@ -35,7 +35,7 @@ class Traffic:
         Which of them.
     """
 
-    groups: Groups
+    groups: CallGroups
     group_of: dict[str, IntArray]
     ways: tuple[Way, ...]
     chosen: dict[tuple[int, Call, float], int]
@@ -43,7 +43,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """Groups of an axis that have equally many members, of some stages.
+    """CallGroups of an axis that have equally many members, of some stages.
 
     ``phase`` is of transfers: flows of one message, its owners numbered as ``ranks`` are.
     """
@@ -56,7 +56,7 @@ class _Part:
 
     @property
     def members(self) -> tuple[IntArray, IntArray]:
-        """Groups, from 0, and devices that belong to them."""
+        """CallGroups, from 0, and devices that belong to them."""
         count, size = self.ranks.shape
         group, device = np.repeat(np.arange(count), size), self.ranks.reshape(-1)
         if self.phase is not None:
@@ -84,7 +84,7 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: int) -> Traffic:
+def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: int) -> RoutedCalls:
     """Return the traffic of a plan's programs.
 
     Parameters
@@ -101,7 +101,7 @@ def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: in
     parts = [part for axis in axes for part in _parts(problem, plan, axis)]
     first = np.cumsum([0, *(len(part.ranks) for part in parts)])
     members = [part.members for part in parts]
-    groups = Groups(
+    groups = CallGroups(
         Members(
             _concatenated([group + n for (group, _), n in zip(members, first, strict=False)]),
             _concatenated([device for _, device in members]),
@@ -124,12 +124,12 @@ def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: in
                 for (s, size), pick in zip(wanted, picks, strict=True):
                     chosen[s, call, size] = len(ways) + sorted(set(picks)).index(pick)
                 ways += [options[pick] for pick in sorted(set(picks))]
-    return Traffic(groups, group_of, tuple(ways), chosen)
+    return RoutedCalls(groups, group_of, tuple(ways), chosen)
 
 
 def _fastest(
     problem: Problem,
-    groups: Groups,
+    groups: CallGroups,
     options: list[Way],
     stage: IntArray,
     wanted: list[tuple[int, float]],
@@ -140,7 +140,8 @@ def _fastest(
     link_map = problem.network.link_map
     times = [undisturbed_seconds(groups, option, link_map, stage) for option in options]
     return [
-        int(np.argmin([first[s] + each[s] * size for first, each in times])) for s, size in wanted
+        int(np.argmin([first[s] + per_byte[s] * size for first, per_byte in times]))
+        for s, size in wanted
     ]
 
 
