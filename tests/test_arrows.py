@@ -68,6 +68,7 @@ ABOVE_DOCUMENTS = {
     "studies": {
         "bill",
         "costs",
+        "costs.layout",
         "report.explain",
         "fabric",
         "hardware",

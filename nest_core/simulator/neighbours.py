@@ -32,7 +32,7 @@ from nest_core.simulator.messages import Groups, call_classes, engine_calls, fir
 from nest_core.simulator.program import Program, programs
 from nest_core.simulator.traffic import traffic_of
 
-__all__ = ["Neighbours", "simulate_jobs"]
+__all__ = ["SharedLinks", "simulate_jobs"]
 
 STEADY = 4
 """Iterations of every job, at least, that its mean is of."""
@@ -41,7 +41,7 @@ _ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbours:
+class SharedLinks:
     """What an iteration of every job takes, shape (jobs,).
 
     Parameters
@@ -59,7 +59,7 @@ class Neighbours:
     most_s: FloatArray
 
 
-def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Neighbours:
+def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> SharedLinks:
     """Play several jobs on one network at once.
 
     Parameters
@@ -139,8 +139,8 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Nei
         slow, bounded = tasks[n]._replace(seconds=work_s), calls._replace(most_Bps=rates)
         most_s[n] = run(slow, bounded, np.full(len(capacity_Bps), np.inf), 0.0)[1].max()
     if not meets.any():
-        return Neighbours(first_s, first_s, most_s)
-    return Neighbours(first_s, _steady_s(tasks, calls, capacity_Bps, slowdown, first_s), most_s)
+        return SharedLinks(first_s, first_s, most_s)
+    return SharedLinks(first_s, _steady_s(tasks, calls, capacity_Bps, slowdown, first_s), most_s)
 
 
 def _steady_s(
@@ -223,9 +223,9 @@ def _least_rates(
     phase_of = np.repeat(np.arange(len(calls.latency_s)), np.diff(calls.first_flow))[flow_of]
     call_of = np.repeat(np.arange(len(calls.first_phase) - 1), np.diff(calls.first_phase))
     links = len(capacity_Bps)
-    asked = calls.weight * np.minimum(calls.most_Bps[flow_of], 1e30)
+    wanted = calls.weight * np.minimum(calls.most_Bps[flow_of], 1e30)
     peaks = []
-    for amount in (calls.weight, asked):
+    for amount in (calls.weight, wanted):
         pairs, at = np.unique(phase_of * links + calls.link, return_inverse=True)
         peak = np.zeros((len(calls.first_phase) - 1, links))
         phase, link = np.divmod(pairs, links)
@@ -237,13 +237,13 @@ def _least_rates(
         stream_of = np.array([row.stream for row in program.rows])[program.row]
         for stream in np.unique(stream_of).tolist():
             entries = np.flatnonzero(stream_of == stream)
-            seats = np.arange(block.place.shape[1])
-            tasks = block.tasks(entries[:, None], seats[None, :]) - block.first[0]
+            numbers = np.arange(block.place.shape[1])
+            tasks = block.tasks(entries[:, None], numbers[None, :]) - block.first[0]
             of_entry = block.call[tasks]
             # A call's weight is divided over the classes of devices that wait for it.
-            for seat in seats.tolist():
-                mine = of_entry[:, seat]
-                sharing = (tasks == tasks[:, seat : seat + 1]).sum(axis=1)
+            for k in numbers.tolist():
+                mine = of_entry[:, k]
+                sharing = (tasks == tasks[:, k : k + 1]).sum(axis=1)
                 heaviest = np.zeros((2, links))
                 for call, share in {*zip(mine.tolist(), sharing.tolist(), strict=True)}:
                     if call >= 0:
