@@ -341,7 +341,7 @@ class _Senders:
     stage_classes: list[_StageClasses]
 
     def of(self, s: int, axis: str) -> list[tuple[int, int, int]]:
-        """Return groups by their place at a stage, and the stages and stage_classes of other members."""
+        """Return groups by their place at a stage, and the stages and classes of other members."""
         members, example = self.traffic.groups.members, first_of(self.classes.group)
         senders = set()
         for place, group in enumerate(self.stage_classes[s].groups[axis].tolist()):

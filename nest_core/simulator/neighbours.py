@@ -32,7 +32,7 @@ from nest_core.simulator.messages import CallGroups, call_classes, engine_calls,
 from nest_core.simulator.program import Program, programs
 from nest_core.simulator.traffic import traffic_of
 
-__all__ = ["Neighbours", "simulate_jobs"]
+__all__ = ["SharedLinks", "simulate_jobs"]
 
 STEADY = 4
 """Iterations of every job, at least, that its mean is of."""
@@ -41,7 +41,7 @@ _ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbours:
+class SharedLinks:
     """What an iteration of every job takes, shape (jobs,).
 
     Parameters
@@ -59,7 +59,7 @@ class Neighbours:
     most_s: FloatArray
 
 
-def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Neighbours:
+def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> SharedLinks:
     """Play several jobs on one network at once.
 
     Parameters
@@ -139,8 +139,8 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Nei
         slow, bounded = tasks[n]._replace(seconds=work_s), calls._replace(most_Bps=rates)
         most_s[n] = run(slow, bounded, np.full(len(capacity_Bps), np.inf), 0.0)[1].max()
     if not meets.any():
-        return Neighbours(first_s, first_s, most_s)
-    return Neighbours(first_s, _steady_s(tasks, calls, capacity_Bps, slowdown, first_s), most_s)
+        return SharedLinks(first_s, first_s, most_s)
+    return SharedLinks(first_s, _steady_s(tasks, calls, capacity_Bps, slowdown, first_s), most_s)
 
 
 def _steady_s(
@@ -237,13 +237,13 @@ def _least_rates(
         stream_of = np.array([row.stream for row in program.rows])[program.row]
         for stream in np.unique(stream_of).tolist():
             entries = np.flatnonzero(stream_of == stream)
-            stage_classes = np.arange(block.place.shape[1])
-            tasks = block.tasks(entries[:, None], stage_classes[None, :]) - block.first[0]
+            numbers = np.arange(block.place.shape[1])
+            tasks = block.tasks(entries[:, None], numbers[None, :]) - block.first[0]
             of_entry = block.call[tasks]
             # A call's weight is divided over the classes of devices that wait for it.
-            for at_class in stage_classes.tolist():
-                mine = of_entry[:, at_class]
-                sharing = (tasks == tasks[:, at_class : at_class + 1]).sum(axis=1)
+            for k in numbers.tolist():
+                mine = of_entry[:, k]
+                sharing = (tasks == tasks[:, k : k + 1]).sum(axis=1)
                 heaviest = np.zeros((2, links))
                 for call, share in {*zip(mine.tolist(), sharing.tolist(), strict=True)}:
                     if call >= 0:

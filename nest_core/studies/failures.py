@@ -166,8 +166,8 @@ def broken(
         np.multiply.at(factor, _moved_links(network, after, links), 1.0 - lost * share)
     if (factor < 1).any():
         after = replace(after, link_map=after.link_map.scaled(factor))
-    remaining = _left(fabric, rest)
-    return Broken(after, remaining, pace[remaining])
+    devices = _left(fabric, rest)
+    return Broken(after, devices, pace[devices])
 
 
 def _left(fabric: Fabric, rest: Fabric) -> IntArray:

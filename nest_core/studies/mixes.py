@@ -368,16 +368,16 @@ def _planner(
     mix: _Mix, parents: Sequence[int]
 ) -> Callable[[int, tuple[int, ...], tuple[int, ...]], tuple[Plan, float]]:
     """Return what plans a job at a place, once for places that are alike."""
-    planned: dict[object, tuple[Plan, float]] = {}
+    plans: dict[object, tuple[Plan, float]] = {}
 
     def plan_of(job: int, share: tuple[int, ...], devices: tuple[int, ...]) -> tuple[Plan, float]:
         key = job, tuple((n, parent) for n, parent in zip(share, parents, strict=True) if n)
-        if key not in planned:
+        if key not in plans:
             plan = mix.plan(job, devices)
             seconds = float(simulate_jobs([(mix.problem(job, plan), plan)]).undisturbed_s[0])
             order = np.searchsorted(np.sort(devices), plan.point.device_order)
-            planned[key] = _on(plan, order), seconds
-        plan, seconds = planned[key]
+            plans[key] = _on(plan, order), seconds
+        plan, seconds = plans[key]
         return _on(plan, np.sort(devices)[np.array(plan.point.device_order)]), seconds
 
     return plan_of
