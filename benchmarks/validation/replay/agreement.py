@@ -157,10 +157,9 @@ def _alone(case: Case) -> dict[str, float]:
     """Return the difference where one kind of traffic hides and nothing else."""
     result = {}
     for name, share in KINDS.items():
-        problem = replace(
-            case.problem,
-            overlap=Overlap("fitted", *(float(entry == share) for entry in ("tp", "pp", "dp"))),
-        )
+        shares = {entry: float(entry == share) for entry in ("tp", "pp", "dp")}
+        overlap = Overlap("fitted", shares["tp"], shares["pp"], shares["dp"])
+        problem = replace(case.problem, overlap=overlap)
         planned_s = price(problem, case.plan).iteration_s
         result[name] = simulate(problem, case.plan).seconds / planned_s - 1.0
     return result
