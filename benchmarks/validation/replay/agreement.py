@@ -26,8 +26,12 @@ DRAWN, MOST_DEVICES, SEED = 40, 256, 39
 QUIET, LOUD, SOME = 0.03, 0.1, 1e-3
 """Largest differences where no messages of different kinds meet and elsewhere, and how much longer
 they make an iteration where they do."""
-KINDS = {"inside layers": "tp", "between stages": "pp", "gradients and weights": "dp"}
-"""Traffic, by the share of `Overlap` that hides it."""
+KINDS = {
+    "inside layers": Overlap("fitted", tp=1.0),
+    "between stages": Overlap("fitted", pp=1.0),
+    "gradients and weights": Overlap("fitted", dp=1.0),
+}
+"""Kinds of traffic, and what hides one alone."""
 SCHEDULED = ("gpt3-175b-64-h100", "llama3-70b-256-tpuv4like")
 """Scenarios whose fastest plan of every schedule is replayed."""
 
@@ -156,9 +160,7 @@ def compared(case: Case) -> Agreement:
 def _alone(case: Case) -> dict[str, float]:
     """Return the difference where one kind of traffic hides and nothing else."""
     result = {}
-    for name, share in KINDS.items():
-        shares = {entry: float(entry == share) for entry in ("tp", "pp", "dp")}
-        overlap = Overlap("fitted", shares["tp"], shares["pp"], shares["dp"])
+    for name, overlap in KINDS.items():
         problem = replace(case.problem, overlap=overlap)
         planned_s = price(problem, case.plan).iteration_s
         result[name] = simulate(problem, case.plan).seconds / planned_s - 1.0
