@@ -17,6 +17,7 @@ from PIL import Image
 from nest_core.api.answer import answer
 from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.studies.design_space import design_space
+from nest_core.studies.mixes import load_mix, play_mix
 from nest_core.studies.study import load_study
 from nest_core.studies.whole_bill import scenario_prices
 from nest_core.teaching.course.exercise import draw
@@ -97,7 +98,9 @@ def test_python_of_the_pages(block: str) -> None:
 
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the study its points."""
-    scenario, fabric, prices, study, bought, lesson = fenced("toml", ROOT / "docs" / "files.md")
+    scenario, fabric, prices, study, bought, mix, lesson = fenced(
+        "toml", ROOT / "docs" / "files.md"
+    )
     keep = scenario_prices(Scenario(tomllib.loads(f"{scenario}\n{prices}"))).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     (tmp_path / "scenario.toml").write_text(scenario)
@@ -109,6 +112,8 @@ def test_files_of_the_pages(tmp_path: Path) -> None:
     (tmp_path / "bought.toml").write_text(bought)
     designs, refused = design_space(load_study(str(tmp_path / "bought.toml"), tmp_path))
     assert (len(designs), len(refused)) == (21, 23)
+    (tmp_path / "mix.toml").write_text(mix)
+    assert play_mix(*load_mix(str(tmp_path / "mix.toml"), tmp_path)).proven
     (tmp_path / "lesson.toml").write_text(lesson)
     shown = own_lesson(tmp_path / "lesson.toml")
     assert shown.brief().question.verdict("b") == "Right. 30.4 % of the iteration."
