@@ -98,9 +98,8 @@ def test_python_of_the_pages(block: str) -> None:
 
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the study its points."""
-    scenario, fabric, prices, study, bought, mix, lesson = fenced(
-        "toml", ROOT / "docs" / "files.md"
-    )
+    pages = fenced("toml", ROOT / "docs" / "files.md")
+    scenario, fabric, prices, study, bought, mix, lesson = pages
     keep = scenario_prices(Scenario(tomllib.loads(f"{scenario}\n{prices}"))).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     (tmp_path / "scenario.toml").write_text(scenario)
