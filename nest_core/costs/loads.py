@@ -28,7 +28,6 @@ from nest_core.costs.zero import traffic
 from nest_core.network import (
     AS_BUSY,
     BusyLink,
-    Dispatch,
     FloatArray,
     IntArray,
     Kind,
@@ -47,7 +46,7 @@ from nest_core.network import (
     trees,
 )
 
-__all__ = ["Loads", "TierLoad", "link_loads"]
+__all__ = ["Loads", "TierLoad", "algorithms_of", "link_loads"]
 
 Sends = Mapping[int, Mapping[float, float]]
 """By stage: how often a message of so many bytes is sent per iteration."""
@@ -169,8 +168,7 @@ class _Counter:
         groups, stage = self.links(point).groups(axis, point.instances)
         if groups.shape[1] == 1 or not any(sends.values()):
             return
-        sent = self.problem.software.of_groups(network, kind, groups)
-        ways = list(_ways(network, groups, kind, sent, self.problem.dispatch))
+        ways = list(algorithms_of(self.problem, kind, groups))
         sizes = np.array(sorted({size for of in sends.values() for size in of}))
         chosen = np.zeros((int(stage.max()) + 1, len(sizes)), dtype=np.int64)
         if len(ways) > 1:
@@ -194,28 +192,27 @@ class _Counter:
             self.loads[name] = self.loads.get(name, 0.0) + load
 
 
-def _ways(
-    network: Network,
-    groups: IntArray,
-    kind: Kind,
-    sent: tuple[Protocol, ...],
-    dispatch: Dispatch | None,
+def algorithms_of(
+    problem: Problem, kind: Kind, ranks: IntArray
 ) -> Iterator[tuple[list[Phase], tuple[Protocol, ...]]]:
-    """Return the algorithms that a collective chooses from, as `nest_core.costs.links` prices them.
+    """Yield what a collective's library chooses from, as `nest_core.costs.links` prices it.
 
-    Each with the protocols that run it.
+    Each algorithm's flows in all groups, ``ranks`` (groups, members), and the protocols that run
+    it.
     """
-    size = groups.shape[1]
+    network, size = problem.network, ranks.shape[1]
+    protocols = problem.software.of_groups(network, kind, ranks)
     if kind == "ring":
-        yield [ring(groups, volume=(size - 1) / size, steps=size - 1)], sent
-    elif kind == "all_to_all" and dispatch is not None:
-        yield dispatch_phases(network, groups, dispatch), sent
+        yield [ring(ranks, volume=(size - 1) / size, steps=size - 1)], protocols
+    elif kind == "all_to_all" and problem.dispatch is not None:
+        yield dispatch_phases(network, ranks, problem.dispatch), protocols
     elif kind == "all_to_all":
-        yield [exchange(groups, volume=1.0 / size, steps=1.0)], sent
+        yield [exchange(ranks, volume=1.0 / size, steps=1.0)], protocols
     else:
-        yield from ((way(network, groups), sent) for way in reduce_scatters(network).values())
-        if along := trees(network, sent):
-            yield tree_all_reduce(network, groups), along
+        for algorithm in reduce_scatters(network).values():
+            yield algorithm(network, ranks), protocols
+        if along := trees(network, protocols):
+            yield tree_all_reduce(network, ranks), along
 
 
 def _table(problem: Problem, point: Point) -> LayerTable:

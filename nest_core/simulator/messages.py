@@ -7,7 +7,7 @@ bandwidth takes up the rest of it as well, so that protocols which meet on a lin
 Units: seconds, bytes, bytes/s.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.costs import Problem
-from nest_core.network import (
-    FloatArray,
-    IntArray,
-    Kind,
-    LinkMap,
-    Phase,
-    Protocol,
-    dispatch_phases,
-    exchange,
-    reduce_scatters,
-    ring,
-    tree_all_reduce,
-    trees,
-)
+from nest_core.costs.loads import algorithms_of
+from nest_core.network import FloatArray, IntArray, Kind, LinkMap, Phase, Protocol
 from nest_core.simulator.classes import Classes, Flows, Members, classes_of
 from nest_core.simulator.engine import Calls, Tasks, run
 
@@ -46,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallGroups:
-    """CallGroups of devices that run calls together, of all classes of traffic.
+    """Groups of devices that run calls together, of all classes of traffic.
 
     Parameters
     ----------
@@ -105,27 +93,9 @@ def collective_ways(
     link_map = problem.network.link_map
     return [
         way(link_map, phases, protocol, first_group, draw)
-        for phases, protocols in _algorithms(problem, kind, ranks)
+        for phases, protocols in algorithms_of(problem, kind, ranks)
         for protocol in protocols
     ]
-
-
-def _algorithms(
-    problem: Problem, kind: Kind, ranks: IntArray
-) -> Iterator[tuple[list[Phase], tuple[Protocol, ...]]]:
-    network, size = problem.network, ranks.shape[1]
-    protocols = problem.software.of_groups(network, kind, ranks)
-    if kind == "ring":
-        yield [ring(ranks, volume=(size - 1) / size, steps=size - 1)], protocols
-    elif kind == "all_to_all" and problem.dispatch is not None:
-        yield dispatch_phases(network, ranks, problem.dispatch), protocols
-    elif kind == "all_to_all":
-        yield [exchange(ranks, volume=1.0 / size, steps=1.0)], protocols
-    else:
-        for algorithm in reduce_scatters(network).values():
-            yield algorithm(network, ranks), protocols
-        if along := trees(network, protocols):
-            yield tree_all_reduce(network, ranks), along
 
 
 def way(

@@ -1,4 +1,4 @@
-"""CallGroups of a plan's devices, and the way in which each of their calls is run.
+"""Groups of a plan's devices, and the way in which each of their calls is run.
 
 Units: seconds, bytes.
 """
@@ -43,7 +43,7 @@ class RoutedCalls:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """CallGroups of an axis that have equally many members, of some stages.
+    """Groups of an axis that have equally many members, of some stages.
 
     ``phase`` is of transfers: flows of one message, its owners numbered as ``ranks`` are.
     """
@@ -56,7 +56,7 @@ class _Part:
 
     @property
     def members(self) -> tuple[IntArray, IntArray]:
-        """CallGroups, from 0, and devices that belong to them."""
+        """Groups, from 0, and devices that belong to them."""
         count, size = self.ranks.shape
         group, device = np.repeat(np.arange(count), size), self.ranks.reshape(-1)
         if self.phase is not None:
