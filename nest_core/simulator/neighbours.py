@@ -95,7 +95,7 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Sha
         traffic_of(problem, plan, stages, draw)
         for (problem, plan), (_, stages) in zip(played, orders, strict=True)
     ]
-    # CallGroups, their labels and ways of one job are numbered after those of another.
+    # Groups, their labels and ways of one job are numbered after those of another.
     sizes = [
         (len(part.groups.label), part.groups.label.max(initial=-1) + 1, len(part.ways))
         for part in parts
