@@ -24,11 +24,11 @@ def test_a_lessons_file_runs_from_disk_without_a_network(browser, tmp_path):
     page.get_by_label("25 %").check()
     page.wait_for_selector(".plot .main-svg")
     assert page.locator("#verdict").inner_text().startswith("You said: 25 %. Computed: 42.9 %")
-    title, bars = page.locator("figure h3"), page.locator(".plot .js-line")
-    assert title.inner_text() == "1F1B: The bubble adds 75 % to the ideal time"
+    title, bars = page.locator("figure h3"), page.locator(".plot .trace path")
+    assert title.inner_text() == "1F1B: Stages wait 42.9 % of the time"
     before = bars.evaluate_all("all => all.map(bar => bar.getAttribute('d')).join()")
     page.get_by_label("8", exact=True).first.check()
-    page.wait_for_function("() => document.querySelector('figure h3').innerText.includes('175 %')")
+    page.wait_for_function("() => document.querySelector('figure h3').innerText.includes('63.6 %')")
     assert bars.evaluate_all("all => all.map(bar => bar.getAttribute('d')).join()") != before
     assert said == []
     assert [url for url in asked if not url.startswith(("blob:", "data:"))] == [path.as_uri()]
