@@ -12,23 +12,23 @@ from nest_core.api.simulate import simulate
 pytestmark = pytest.mark.browser
 
 SCENARIO = "llama3-70b-1024-h100"
-MOST_MS = 2000
+MOST_ELEMENTS = 5000
 DRAW = """async figure => {
   const place = document.body.appendChild(document.createElement("div"));
   place.style.width = "832px";
-  const began = performance.now();
   await Plotly.newPlot(place, figure.data, figure.layout);
-  return performance.now() - began;
+  return place.querySelectorAll("*").length;
 }"""
 
 
-def test_1024_devices_are_drawn_without_a_freeze(watched):
+def test_1024_devices_are_drawn_in_few_elements(watched):
+    """Browsers freeze over elements; how long drawing takes is measured in benchmarks."""
     page = watched().page
     page.set_content("<!doctype html><body></body>")
     page.add_script_tag(content=get_plotlyjs())
     for picture in simulate(SCENARIO).pictures():
         figure = json.loads(picture.plot.to_json())
-        assert min(page.evaluate(DRAW, figure) for _ in range(3)) < MOST_MS  # others work here too
+        assert 10 < page.evaluate(DRAW, figure) < MOST_ELEMENTS
 
 
 def test_a_device_is_shown_in_place_of_all_stages(watched):
