@@ -40,6 +40,7 @@ __all__ = [
     "rank_within",
     "runs",
     "scale_up_link_map",
+    "scrambled",
 ]
 
 
@@ -207,8 +208,6 @@ def hashed(source: IntArray, target: IntArray, seed: int | IntArray) -> IntArray
     """Return a fixed pseudo-random number per (source, target, seed), as a switch's hash gives.
 
     Seeds that are an array are broadcast with the others.
-
-    The mixing steps are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
     """
     mixed = source.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= target.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -216,11 +215,17 @@ def hashed(source: IntArray, target: IntArray, seed: int | IntArray) -> IntArray
         mixed += np.uint64((seed * 0x165667B19E3779F9) % 2**64)
     else:
         mixed = mixed + seed.astype(np.uint64) * np.uint64(0x165667B19E3779F9)
+    return (scrambled(mixed) >> np.uint64(1)).astype(np.int64)
+
+
+def scrambled(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return a fixed pseudo-random number for every number.
+
+    The steps are splitmix64's last (Steele, Lea and Flood, OOPSLA 2014).
+    """
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(1)).astype(np.int64)
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,8 +17,8 @@ from nest_core.costs import Problem, Report
 from nest_core.costs.communication import CLASSES, class_seconds
 from nest_core.costs.stages import update_layers
 from nest_core.network import FloatArray, IntArray
+from nest_core.simulator.entries import COMPUTE, WORK, Entry
 from nest_core.simulator.iteration import CLASS_OF_AXIS, Iteration, stages_of
-from nest_core.simulator.program import COMPUTE, WORK, Entry
 
 __all__ = [
     "PARTS",

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.network import FloatArray, IntArray
+from nest_core.network.link_map import scrambled
 
 __all__ = ["Classes", "Flows", "Members", "classes_of"]
 
@@ -113,11 +114,8 @@ def _sums(into: IntArray, colours: _Colours, size: int) -> _Colours:
 
 
 def _mixed(colours: _Colours) -> _Colours:
-    """Return a fixed pseudo-random number for every number (splitmix64's last steps)."""
-    mixed = colours + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    """Return another number for every number; zero has one too."""
+    return scrambled(colours + np.uint64(0x9E3779B97F4A7C15))
 
 
 def _numbered(labels: npt.NDArray[np.generic]) -> IntArray:

@@ -203,6 +203,7 @@ def run(
         n = 0
         while n < active:
             remains[n] -= rate[n] * taken
+            # What ends at once but for rounding ends together.
             if remains[n] <= rate[n] * (1e-9 * taken + 1e-13 * now):
                 k = task[n]
                 if flow[n] >= 0:

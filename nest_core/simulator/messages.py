@@ -17,6 +17,7 @@ import numpy.typing as npt
 from nest_core.costs import Problem
 from nest_core.costs.loads import algorithms_of
 from nest_core.network import FloatArray, IntArray, Kind, LinkMap, Phase, Protocol
+from nest_core.network.phases import columns_of
 from nest_core.simulator.classes import Classes, Flows, Members, classes_of
 from nest_core.simulator.engine import Calls, Tasks, run
 
@@ -102,6 +103,8 @@ def way(
     link_map: LinkMap, phases: Sequence[Phase], protocol: Protocol, first_group: int, draw: int
 ) -> Way:
     """Put phases on the links."""
+    fields = columns_of((protocol,))[:, 0]
+    inside, outside = fields[[5, 1]], fields[[6, 2]]  # steps, NaN: the algorithm's, and a step's
     columns, crossings, before = [], [], 0
     for number, phase in enumerate(phases):
         routes = link_map.routes(phase.source, phase.target, draw)
@@ -109,14 +112,7 @@ def way(
         one_link = link_map.link_Bps[routes.link_group] * reached / routes.share
         most = np.full(len(phase.source), np.inf)
         np.minimum.at(most, routes.flow, one_link)
-        near, far = (
-            (np.nan if steps is None else steps, step_s)
-            for steps, step_s in (
-                (protocol.steps_inside, protocol.step_inside_s),
-                (protocol.steps_outside, protocol.step_outside_s),
-            )
-        )
-        steps, step_s = np.where(routes.outside, np.array([far]).T, np.array([near]).T)
+        steps, step_s = np.where(routes.outside, outside[:, None], inside[:, None])
         times = np.where(np.isnan(steps) | (phase.steps == 0), phase.steps, steps)
         turn = np.zeros(len(most), np.int64) if phase.turn is None else phase.turn
         # What crosses no link is sent to itself.

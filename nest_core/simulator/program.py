@@ -5,8 +5,7 @@ do. An entry waits for the one before it on its stream and for those that are na
 stack lets run side by side has a stream of its own; the rest follows on the compute stream. Nothing
 here knows how long a message takes.
 
-A layer's pass is its work and, beside it, its collectives; a backward pass first runs again what
-was recomputed. ZeRO gathers a layer's weights while the layer before runs, and reduces gradients
+A layer's weights that ZeRO shards are gathered while the layer before runs, its gradients reduced
 once they are there. Gradients that are not reduced by then follow the last pass, then the
 optimizer. Weights that ZeRO 1 and 2 gather are waited for by the first passes of the next
 iteration, which is as this one.
@@ -14,78 +13,37 @@ iteration, which is as this one.
 Units: seconds, bytes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
 
-from nest_core.costs import LayerTable, Plan, Point, Problem
-from nest_core.costs.problem import AXES_OF_CALLS
+from nest_core.costs import Plan, Problem
 from nest_core.costs.ragged import plan_links
-from nest_core.costs.schedules import SPLIT, PassOrder, paired
-from nest_core.costs.stages import BETWEEN, buckets, pairs_passes, update_layers
-from nest_core.costs.zero import ZeroTraffic, copy_seconds, traffic
-from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.costs.schedules import PassOrder, paired
+from nest_core.costs.stages import pairs_passes, update_layers
+from nest_core.network import BoolArray, IntArray
 from nest_core.network.link_map import runs
+from nest_core.simulator.entries import (
+    BACKWARD,
+    COMPUTE,
+    COPIES,
+    COPY,
+    FORWARD,
+    HOST,
+    LAUNCH,
+    RECEIVE,
+    RETURN,
+    STREAMS,
+    UPDATE,
+    WHOLE,
+    Call,
+    Entry,
+    StageWork,
+)
 
-__all__ = ["COMPUTE", "STREAMS", "TRANSFER", "WORK", "Call", "Entry", "Program", "programs"]
-
-WORK = ("forward", "recomputation", "backward", "gradients of weights", "launch", "copy", "update")
-FORWARD, AGAIN, BACKWARD, WEIGHTS, LAUNCH, COPY, UPDATE = WORK
-STREAMS = ("compute", "layer", "data", "host", "copies", "receive", "return")
-COMPUTE, LAYER, DATA, HOST, COPIES, RECEIVE, RETURN = range(len(STREAMS))
-TRANSFER = "transfer"
-_NUMBERS = ("stream", "part")
-WHOLE = 3
-"""Way of a backward pass that makes gradients of weights at once, beside those of `PassOrder`."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Call:
-    """A kind of call among the groups of an axis (`nest_core.costs.links`).
-
-    Transfers between stages have the axes ``receive`` and ``return``.
-    """
-
-    axis: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Work or a call of all devices of a stage.
-
-    Parameters
-    ----------
-    stream : int
-        Of `STREAMS`.
-    kind : str
-        Of `WORK`; empty of calls, and of marks that others wait for.
-    seconds : float
-    call : Call or None
-    size, times : float
-        Bytes of all equal messages of a call, and how many they are.
-    layer : int
-        -1 where it belongs to none.
-    part : int
-        Of passes that run together, to which it belongs.
-    """
-
-    stream: int
-    kind: str = ""
-    seconds: float = 0.0
-    call: Call | None = None
-    size: float = 0.0
-    times: float = 1.0
-    layer: int = -1
-    part: int = 0
-
-    @property
-    def message(self) -> float:
-        """Bytes of one message of a call."""
-        return round(self.size / self.times, 6)
+__all__ = ["Program", "programs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +58,30 @@ class _Entries:
     begins: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
 
-    def add(self, entry: Entry, after: Iterable[int] = ()) -> int:
-        """Append an entry and return its place."""
+    def add(self, entry: Entry, after: Iterable[int] = (), part: int = 0) -> int:
+        """Append an entry of a pass and return its place."""
         self.edges.extend((k, len(self.rows)) for k in after)
-        self.rows.append(entry)
+        self.rows.append(replace(entry, part=part))
         return len(self.rows) - 1
 
     def add_calls(
-        self, calls: Iterable[Entry], share: float, after: list[int], *, exposed: bool = True
+        self,
+        calls: Iterable[Entry],
+        share: float,
+        after: list[int],
+        part: int = 0,
+        *,
+        exposed: bool = True,
     ) -> list[int]:
         """Append calls: a share of each on its own stream, the rest, if at all, among the work."""
         places = []
         for call in calls:
-            for part, stream in ((share, call.stream), ((1.0 - share) * exposed, COMPUTE)):
+            for of_call, stream in ((share, call.stream), ((1.0 - share) * exposed, COMPUTE)):
                 # The next stage waits for a transfer of nothing too.
-                if part > 0 and (call.size > 0 or (call.call and call.call.kind == TRANSFER)):
-                    size, times = part * call.size, part * call.times
+                if of_call > 0 and (call.size > 0 or (call.call and call.call.kind == "transfer")):
+                    size, times = of_call * call.size, of_call * call.times
                     row = replace(call, stream=stream, size=size, times=times)
-                    places.append(self.add(row, after))
+                    places.append(self.add(row, after, part))
         return places
 
 
@@ -162,133 +126,11 @@ def programs(problem: Problem, plan: Plan) -> tuple[PassOrder, list[Program]]:
         together = forward & (forward.cumsum(axis=1) > ahead[:, None])
         together &= np.roll(order.way == 1, -1, axis=1)
         together[:, -1] = False
-    stages = [_Stage(problem, plan, s) for s in range(point.pp)]
+    stages = [StageWork(problem, plan, s) for s in range(point.pp)]
     return order, [_program(stage, order, together[stage.s]) for stage in stages]
 
 
-@dataclass(frozen=True, eq=False)
-class _Stage:
-    """What a stage's entries are made from."""
-
-    problem: Problem
-    plan: Plan
-    s: int
-
-    @cached_property
-    def point(self) -> Point:
-        """Degrees of the stage."""
-        return self.plan.stage_point(self.s)
-
-    @cached_property
-    def table(self) -> LayerTable:
-        """Its layers' figures."""
-        at = self.point
-        return self.problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
-
-    @cached_property
-    def spans(self) -> tuple[tuple[int, int], ...]:
-        """Layers of its virtual stages."""
-        return self.plan.virtual_stages(self.s)
-
-    @cached_property
-    def rows(self) -> dict[int, int]:
-        """Recomputation of every layer, as a row of the table."""
-        layers = [layer for i, j in self.spans for layer in range(i, j)]
-        rows = self.problem.layer_rows(self.plan.recompute[self.s], self.spans)
-        return dict(zip(layers, rows.tolist(), strict=True))
-
-    @cached_property
-    def zero(self) -> int:
-        """ZeRO stage as it acts."""
-        return self.problem.acting_zero(self.point)
-
-    @cached_property
-    def sent(self) -> ZeroTraffic:
-        """Bytes per parameter that it sends."""
-        return traffic(self.zero, self.problem.state)
-
-    @cached_property
-    def copies(self) -> FloatArray:
-        """Seconds of copies of gradients, layer by layer."""
-        return copy_seconds(self.problem, self.point, self.table)
-
-    @property
-    def is_split(self) -> bool:
-        """Whether gradients of weights are passes of their own."""
-        return self.point.schedule in SPLIT
-
-    def layers(self) -> list[int]:
-        """Return all of its layers."""
-        return list(self.rows)
-
-    def calls(self, layer: int, *, is_again: bool) -> list[Entry]:
-        """Return a layer's collectives in one pass, or in what runs again."""
-        entries, row = [], self.rows[layer]
-        for axis in AXES_OF_CALLS:
-            if axis in self.table.calls and getattr(self.point, axis) > 1:
-                calls = self.table.calls[axis]
-                number, size = (
-                    (calls.replay_number[row, layer], calls.replay_bytes[row, layer])
-                    if is_again
-                    else (calls.number[layer] / 2, calls.bytes[layer] / 2)
-                )
-                if number > 0:
-                    call = Call(axis, calls.kind)
-                    entries.append(Entry(LAYER, "", 0.0, call, float(size), float(number), layer))
-        return entries
-
-    def shards(self, layer: int, sizes: tuple[float, ...], *, between: bool = False) -> list[Entry]:
-        """Return a layer's calls among ranks that hold the same weights; bytes per parameter."""
-        kind = "reduce_scatter" if self.point.zero and not between else "all_reduce"
-        entries = []
-        for axis, ranks, elements in buckets(self.point, self.table):
-            if (ranks > 1 or between) and elements[layer] > 0:
-                call = Call(BETWEEN[axis] if between else axis, kind)
-                sent = float(elements[layer]) / (ranks if between else 1)
-                entries += [Entry(DATA, "", 0.0, call, size * sent, 1.0, layer) for size in sizes]
-        return entries
-
-    def gathers(self, layer: int, way: int) -> list[Entry]:
-        """Return what brings a layer's weights before a pass."""
-        step = self.sent.step
-        sizes = (step[1:2] if way == 0 else step[2:]) if self.zero == 3 and way != 2 else ()
-        return self.shards(layer, sizes)
-
-    def reduces(self, layer: int) -> list[Entry]:
-        """Return what reduces a layer's gradients after every micro-batch."""
-        return self.shards(layer, self.sent.step[: 1 if self.zero == 3 else None])
-
-    def reduces_once(self, layer: int) -> list[Entry]:
-        """Return what reduces them after the last."""
-        is_gathered = self.zero in (1, 2)
-        calls = self.shards(layer, self.sent.sync[:-1] if is_gathered else self.sent.sync)
-        if self.point.instances > 1:
-            calls += self.shards(layer, self.sent.between, between=True)
-        return calls
-
-    def gathers_once(self, layer: int) -> list[Entry]:
-        """Return what brings a layer's new weights."""
-        return self.shards(layer, self.sent.sync[-1:] if self.zero in (1, 2) else ())
-
-    def steps(self, layer: int, way: int) -> Iterator[tuple[str, float, list[Entry], float]]:
-        """Yield what a layer does in a pass: work, its seconds, calls beside it, the host's."""
-        table, row = self.table, self.rows[layer]
-        forward_s, weight_s = float(table.forward_s[layer]), float(table.weight_s[layer])
-        launch_s = float(table.launch_s[0, layer]) / 2
-        calls = self.calls(layer, is_again=False)
-        if way == 0:
-            yield FORWARD, forward_s, calls, launch_s
-        elif way == 2:
-            yield WEIGHTS, weight_s, [], 0.0
-        else:
-            again = self.calls(layer, is_again=True)
-            yield AGAIN, float(table.replay_s[row, layer]), again, 0.0
-            seconds = float(table.compute_s[layer] + self.copies[layer]) - forward_s
-            seconds -= weight_s * (way == 1 and self.is_split)
-            yield BACKWARD, seconds, calls, float(table.launch_s[row, layer]) - launch_s
-
-
-def _program(stage: _Stage, order: PassOrder, together: BoolArray) -> Program:
+def _program(stage: StageWork, order: PassOrder, together: BoolArray) -> Program:
     """Return a stage's entries: weights that are gathered, all passes, and what follows them."""
     s, m = stage.s, int(order.micro_batch.max()) + 1
     ways, numbers = order.way[s].tolist(), order.micro_batch[s].tolist()
@@ -318,37 +160,53 @@ def _program(stage: _Stage, order: PassOrder, together: BoolArray) -> Program:
     return _joined(chosen, order.micro_batch[s])
 
 
-def _passes(stage: _Stage, parts: tuple[tuple[int, int, bool], ...]) -> _Entries:
+def _passes(stage: StageWork, parts: tuple[tuple[int, int, bool], ...]) -> _Entries:
     """Return passes that run together: (way, virtual stage, whether it is the last of its kind)."""
     out, gates, layers = _Entries(), [], []
+    share = stage.problem.overlap.dp
     for part, (way, which, _) in enumerate(parts):
         before = _receive(out, stage, way, which, part)
-        out.begins.append(out.add(Entry(COMPUTE, part=part), before))
+        out.begins.append(out.add(Entry(COMPUTE), before, part))
         gates.append([out.begins[-1]])
         i, j = stage.spans[which]
         layers.append(range(i, j) if way == 0 else range(j - 1, i - 1, -1))
     behind = list(gates)  # what the layer before waited for
-    late: list[_Late] = [([], []) for _ in parts]  # reductions of the layer before
+    # Reductions of the layer before, and whether what cannot hide of them follows at once.
+    late: list[list[tuple[list[Entry], bool]]] = [[] for _ in parts]
     for places in zip_longest(*layers):
         for part, layer in enumerate(places):
             if layer is not None:
                 way, _, is_last = parts[part]
                 # Weights of this layer go first: it waits for them, and nothing for gradients.
-                gathers = _of(part, stage.gathers(layer, way))
-                gate = gates[part] + out.add_calls(gathers, stage.problem.overlap.dp, behind[part])
-                _reduce(out, stage, late[part], gates[part])
+                gathers = stage.gathers(layer, way)
+                gate = gates[part] + out.add_calls(gathers, share, behind[part], part)
+                _reduce(out, late[part], share, gates[part], part)
                 behind[part] = gates[part]
                 gates[part] = _layer(out, stage, layer, way, part, gate, len(parts) > 1)
-                late[part] = _reductions(stage, layer, way, part, is_last)
+                late[part] = [(stage.reduces(layer), True)] if way in (1, WHOLE) else []
+                if is_last and (way in (2, WHOLE) or (way == 1 and not stage.is_split)):
+                    late[part].append((stage.reduces_once(layer), False))
     for part, gate in enumerate(gates):
-        _reduce(out, stage, late[part], gate)
-    out.ends.extend(out.add(Entry(COMPUTE, part=part), gate) for part, gate in enumerate(gates))
+        _reduce(out, late[part], share, gate, part)
+        out.ends.append(out.add(Entry(COMPUTE), gate, part))
     return out
+
+
+def _reduce(
+    out: _Entries,
+    late: list[tuple[list[Entry], bool]],
+    share: float,
+    gate: list[int],
+    part: int,
+) -> None:
+    """Append what reduces the gradients of a layer whose end is the gate."""
+    for calls, exposed in late:
+        out.add_calls(calls, share, gate, part, exposed=exposed)
 
 
 def _layer(
     out: _Entries,
-    stage: _Stage,
+    stage: StageWork,
     layer: int,
     way: int,
     part: int,
@@ -356,50 +214,31 @@ def _layer(
     is_paired: bool,
 ) -> list[int]:
     """Append one pass of a layer that waits for a gate; return what the next layer waits for."""
-    overlap, mine = stage.problem.overlap, Entry(COMPUTE, layer=layer, part=part)
+    overlap, mine = stage.problem.overlap, Entry(COMPUTE, layer=layer)
     host_bytes = stage.table.host_bytes
     for kind, seconds, calls, host_s in stage.steps(layer, way):
-        places = [out.add(replace(mine, kind=kind, seconds=seconds), gate)] if seconds > 0 else []
-        for call in _of(part, calls):
+        places = []
+        if seconds > 0:
+            places.append(out.add(replace(mine, kind=kind, seconds=seconds), gate, part))
+        for call in calls:
             # Experts' exchanges hide behind the other pass, which does not wait for them.
             is_free = is_paired and call.call is not None and call.call.axis == "ep"
             share = max(overlap.tp, overlap.dp) if is_free else overlap.tp
-            places += out.add_calls([call], share, gate)
+            places += out.add_calls([call], share, gate, part)
         if host_s > 0:
             # Hosts wait for what a pass receives, and else run ahead.
             entry = replace(mine, stream=HOST, kind=LAUNCH, seconds=host_s)
-            places.append(out.add(entry, [out.begins[part]] if stage.point.pp > 1 else []))
+            begins = [out.begins[part]] if stage.point.pp > 1 else []
+            places.append(out.add(entry, begins, part))
         if host_bytes is not None and host_bytes[layer] > 0 and kind in (FORWARD, BACKWARD):
             copy_s = float(host_bytes[layer]) / stage.problem.host_Bps
             entry = replace(mine, stream=COPIES, kind=COPY, seconds=copy_s)
-            places.append(out.add(entry, gate))
+            places.append(out.add(entry, gate, part))
         gate = places or gate
     return gate
 
 
-_Late = tuple[list[Entry], list[Entry]]
-"""What reduces a layer's gradients after every micro-batch, and after the last."""
-
-
-def _reductions(stage: _Stage, layer: int, way: int, part: int, is_last: bool) -> _Late:
-    once = is_last and (way in (2, WHOLE) or (way == 1 and not stage.is_split))
-    return (
-        _of(part, stage.reduces(layer) if way in (1, WHOLE) else ()),
-        _of(part, stage.reduces_once(layer) if once else ()),
-    )
-
-
-def _reduce(out: _Entries, stage: _Stage, late: _Late, gate: list[int]) -> None:
-    """Append what reduces the gradients of a layer whose end is the gate."""
-    out.add_calls(late[0], stage.problem.overlap.dp, gate)
-    out.add_calls(late[1], stage.problem.overlap.dp, gate, exposed=False)
-
-
-def _of(part: int, calls: Iterable[Entry]) -> list[Entry]:
-    return [replace(call, part=part) for call in calls]
-
-
-def _receive(out: _Entries, stage: _Stage, way: int, which: int, part: int) -> list[int]:
+def _receive(out: _Entries, stage: StageWork, way: int, which: int, part: int) -> list[int]:
     """Append what brings a pass its activations, or their gradients, from another stage.
 
     Tensor-parallel ranks that hold the same tensor send a part each and gather it on arrival
@@ -418,25 +257,25 @@ def _receive(out: _Entries, stage: _Stage, way: int, which: int, part: int) -> l
     comes_back = point.is_v_shaped and which == 1
     stream, axis = (RECEIVE, "receive") if (way == 0) != comes_back else (RETURN, "return")
     sent = size / point.tp if is_cut else size
-    calls = [Entry(stream, "", 0.0, Call(axis, TRANSFER), sent, part=part)]
+    calls = [Entry(stream, "", 0.0, Call(axis, "transfer"), sent)]
     if is_cut:
-        calls.append(Entry(stream, "", 0.0, Call("tp", "reduce_scatter"), size, part=part))
+        calls.append(Entry(stream, "", 0.0, Call("tp", "reduce_scatter"), size))
     places: list[int] = []
     for call in calls:
-        places = out.add_calls([call], stage.problem.overlap.pp, places) or places
+        places = out.add_calls([call], stage.problem.overlap.pp, places, part) or places
     return places
 
 
-def _opening(stage: _Stage) -> _Entries:
+def _opening(stage: StageWork) -> _Entries:
     """Return what brings new weights beside the first passes."""
     out = _Entries()
-    for layer in stage.layers():
+    for layer in list(stage.rows):
         calls = stage.gathers_once(layer)
         out.add_calls(calls, stage.problem.overlap.dp, [], exposed=False)
     return out
 
 
-def _closing(stage: _Stage) -> _Entries:
+def _closing(stage: StageWork) -> _Entries:
     """Return what follows the last pass: gradients, optimizer, and weights that nothing hides.
 
     The ends of a pipeline first add up gradients of tied weights; the first stage's entry stands
@@ -450,12 +289,12 @@ def _closing(stage: _Stage) -> _Entries:
         out.add(Entry(COMPUTE, "", 0.0, Call("tied", "all_reduce"), float(size), 2.0))
     else:
         out.add(Entry(COMPUTE))
-    for layer in stage.layers():
+    for layer in list(stage.rows):
         for call in stage.reduces_once(layer):
             out.add_calls([replace(call, stream=COMPUTE)], exposed, [], exposed=False)
-    seconds = update_layers(stage.problem, stage.point, stage.table)[stage.layers()].sum()
+    seconds = update_layers(stage.problem, stage.point, stage.table)[list(stage.rows)].sum()
     out.ends.append(out.add(Entry(COMPUTE, UPDATE, float(seconds))))
-    for layer in stage.layers():
+    for layer in list(stage.rows):
         for call in stage.gathers_once(layer):
             out.add_calls([replace(call, stream=COMPUTE)], exposed, [], exposed=False)
     return out
@@ -470,7 +309,7 @@ def _joined(chosen: list[tuple[_Entries, tuple[int, ...]]], micro_batches: IntAr
     first = np.cumsum([0, *sizes[which]])
     block_of, row = runs(np.cumsum([0, *sizes[:-1]])[which], sizes[which])
     rows = [entry for block in blocks for entry in block.rows]
-    stream, part = (np.array([getattr(entry, name) for entry in rows])[row] for name in _NUMBERS)
+    stream, part = np.array([(entry.stream, entry.part) for entry in rows])[row].T
     # The pass that an entry belongs to; -1 before and after all passes.
     passes = np.full((len(chosen), max(len(passes) for _, passes in chosen)), -1)
     begins, ends = np.zeros(len(micro_batches), np.int64), np.zeros(len(micro_batches), np.int64)
@@ -480,7 +319,7 @@ def _joined(chosen: list[tuple[_Entries, tuple[int, ...]]], micro_batches: IntAr
             begins[k], ends[k] = first[n] + block.begins[at], first[n] + block.ends[at]
     pass_of = passes[block_of, part]
     is_received = np.array(
-        [entry.call is not None and entry.call.kind == TRANSFER for entry in rows]
+        [entry.call is not None and entry.call.kind == "transfer" for entry in rows]
     )
     receives = np.flatnonzero(is_received[row])
     inner = [np.array(block.edges, np.int64).reshape(-1, 2) for block in blocks]
@@ -495,8 +334,8 @@ def _joined(chosen: list[tuple[_Entries, tuple[int, ...]]], micro_batches: IntAr
     layer_of = np.where(stream == HOST, -1, np.array([entry.layer for entry in rows])[row])
     is_forward = np.array([entry.kind == FORWARD for entry in rows])[row]
     for k, entry in enumerate(chosen[0][0].rows):
-        for place in np.flatnonzero(is_forward & (layer_of == entry.layer))[:1]:
-            mine = np.flatnonzero((layer_of == entry.layer) & (pass_of == pass_of[place]))
+        for first_work in np.flatnonzero(is_forward & (layer_of == entry.layer))[:1]:
+            mine = np.flatnonzero((layer_of == entry.layer) & (pass_of == pass_of[first_work]))
             edges.append(np.stack([np.full(len(mine), k), mine], axis=1))
     return Program(
         rows,

@@ -13,9 +13,9 @@ import numpy as np
 
 from nest_core.network import BusyLink
 from nest_core.simulator.activity import Activity, entry_times, part_of
+from nest_core.simulator.entries import STREAMS
 from nest_core.simulator.iteration import Iteration
 from nest_core.simulator.link_use import link_use
-from nest_core.simulator.program import STREAMS
 
 __all__ = ["trace_events"]
 

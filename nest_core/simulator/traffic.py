@@ -5,16 +5,18 @@ Units: seconds, bytes.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from nest_core.costs import Plan, Problem
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
-from nest_core.network import FloatArray, IntArray, Kind, Phase
+from nest_core.network import FloatArray, IntArray, Phase
 from nest_core.simulator.classes import Members
+from nest_core.simulator.entries import Call
 from nest_core.simulator.messages import CallGroups, Way, collective_ways, undisturbed_seconds, way
-from nest_core.simulator.program import Call, Program
+from nest_core.simulator.program import Program
 
 __all__ = ["RoutedCalls", "traffic_of"]
 
@@ -64,24 +66,16 @@ class _Part:
             device = np.append(device, self.phase.source)
         return group, device
 
-    def ways(self, problem: Problem, kind: str, first: int, draw: int) -> list[Way]:
+    def ways(self, problem: Problem, call: Call, first: int, draw: int) -> list[Way]:
         """Return what their library chooses from."""
-        if self.phase is None:
-            return collective_ways(problem, _KINDS[kind], self.ranks, first, draw)
-        network, ends = problem.network, (self.phase.source, self.phase.target)
-        outside = most_nodes(network, np.stack(ends, axis=1)) > 1
+        if call.kind != "transfer":
+            return collective_ways(problem, call.kind, self.ranks, first, draw)
+        network, phase = problem.network, cast(Phase, self.phase)
+        outside = most_nodes(network, np.stack([phase.source, phase.target], axis=1)) > 1
         return [
-            way(network.link_map, [self.phase], protocol, first, draw)
+            way(network.link_map, [phase], protocol, first, draw)
             for protocol in problem.software.transfers(outside, meshed=network.meshed_nodes)
         ]
-
-
-_KINDS: dict[str, Kind] = {
-    "all_reduce": "all_reduce",
-    "reduce_scatter": "reduce_scatter",
-    "all_to_all": "all_to_all",
-    "ring": "ring",
-}
 
 
 def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: int) -> RoutedCalls:
@@ -100,13 +94,17 @@ def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: in
     axes = sorted({call.axis for _, call in sizes})
     parts = [part for axis in axes for part in _parts(problem, plan, axis)]
     first = np.cumsum([0, *(len(part.ranks) for part in parts)])
-    members = [part.members for part in parts]
+    members, none = [part.members for part in parts], np.zeros(0, np.int64)
     groups = CallGroups(
         Members(
-            _concatenated([group + n for (group, _), n in zip(members, first, strict=False)]),
-            _concatenated([device for _, device in members]),
+            np.concatenate(
+                [none, *(group + n for (group, _), n in zip(members, first, strict=False))]
+            ),
+            np.concatenate([none, *(device for _, device in members)]),
         ),
-        _concatenated([axes.index(part.axis) * len(stages) + part.stage for part in parts]),
+        np.concatenate(
+            [none, *(axes.index(part.axis) * len(stages) + part.stage for part in parts)]
+        ),
     )
     group_of = {axis: np.full(problem.network.devices, -1) for axis in axes}
     for part, n in zip(parts, first, strict=False):
@@ -119,7 +117,7 @@ def traffic_of(problem: Problem, plan: Plan, stages: Sequence[Program], draw: in
             if wanted:
                 number = np.zeros(n + len(part.ranks), np.int64)
                 number[n:] = part.stage
-                options = part.ways(problem, call.kind, n, draw)
+                options = part.ways(problem, call, n, draw)
                 picks = _fastest(problem, groups, options, number, wanted)
                 for (s, size), pick in zip(wanted, picks, strict=True):
                     chosen[s, call, size] = len(ways) + sorted(set(picks)).index(pick)
@@ -143,10 +141,6 @@ def _fastest(
         int(np.argmin([first[s] + per_byte[s] * size for first, per_byte in times]))
         for s, size in wanted
     ]
-
-
-def _concatenated(parts: list[IntArray]) -> IntArray:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _parts(problem: Problem, plan: Plan, axis: str) -> Iterator[_Part]:

@@ -142,8 +142,12 @@ def broken(
     """
     is_drawn, kinds = isinstance(fabric, GraphFabric), element_kinds(fabric)
     counted = [name for name in fail if is_drawn or counted_element(name, kinds)]
-    rest = fabric_without(fabric, counted) if counted else fabric
-    after = collapse(rest) if counted else network
+    try:
+        rest = fabric_without(fabric, counted) if counted else fabric
+        after = collapse(rest) if counted else network
+    except InputError as error:  # in the words of a fabric's file
+        names = ", ".join(counted)
+        raise InputError("fail", error.rule, names, "let fewer elements fail") from error
     factor, pace = np.ones(len(after.link_map.capacity_Bps)), np.ones(network.devices)
     for name, lost in (slow or {}).items():
         require(0 < lost < 1, f"slow {name}", "must lose from 0 to 100 %", lost, "change it")

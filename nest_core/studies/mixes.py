@@ -27,7 +27,7 @@ from nest_core.fabric import without
 from nest_core.network import BusyLink, IntArray, Network, busiest_links, collapse
 from nest_core.scenario import Scenario, ScenarioValues, fabric_document, scenario_document
 from nest_core.simulator import simulate
-from nest_core.simulator.neighbours import simulate_jobs
+from nest_core.studies.neighbours import simulate_jobs
 from nest_core.studies.solving import solve
 
 __all__ = ["MixJob", "MixResult", "divisions", "load_mix", "play_mix"]

@@ -33,9 +33,16 @@ __all__ = [
     "simulate",
 ]
 
+ScenarioName = Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")]
+GivenPlan = Annotated[
+    str | None,
+    typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."),
+]
+"""A plan that a person may name."""
+
 
 def plan(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     sets: Sets = None,
     top: Annotated[int | None, typer.Option(help="How many of the best points to print.")] = None,
     audit: Annotated[
@@ -104,7 +111,7 @@ def _loaded(scenario: str, sets: Sets) -> Scenario:
 
 
 def price(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command.")],
     placement: Annotated[
         Path | None, typer.Option(help="Its rank mapping: CSV or JSON, see place.")
@@ -117,13 +124,8 @@ def price(
 
 
 def simulate(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
-        ),
-    ] = None,
+    scenario: ScenarioName,
+    plan: GivenPlan = None,
     placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
     fail: Annotated[
         list[str] | None,
@@ -168,7 +170,7 @@ def _share(name: str, percent: object) -> float:
 
 
 def diff(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     traces: Annotated[list[Path], typer.Argument(help="Traces of PyTorch's profiler, unpacked.")],
     plan: Annotated[
         str | None,
@@ -186,13 +188,8 @@ def diff(
 
 
 def place(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
-        ),
-    ] = None,
+    scenario: ScenarioName,
+    plan: GivenPlan = None,
     placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the table here, as CSV or JSON by the ending.")
@@ -221,7 +218,7 @@ def place(
 
 
 def export(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     to: Annotated[
         str,
         typer.Option(help="megatron, nemo, deepspeed, torchtitan, maxtext, slurm or astra-sim."),
@@ -262,7 +259,7 @@ LINES = {
 
 
 def memory(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or Megatron-LM flags.")],
     sets: Sets = None,
     as_json: JsonFlag = False,
@@ -296,7 +293,7 @@ def memory(
 
 
 def compiled(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     plan: Annotated[
         str | None, typer.Option(help="JSON file or dp=8,tp=4,…; the best plan by default.")
     ] = None,
@@ -308,13 +305,8 @@ def compiled(
 
 
 def goodput(
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
-        ),
-    ] = None,
+    scenario: ScenarioName,
+    plan: GivenPlan = None,
     failures: Annotated[
         str, typer.Option(help="Published failure rates by name, or a file (TOML).")
     ] = "llama3-405b",
@@ -376,7 +368,7 @@ def _memory_text(fields: Mapping[str, Any]) -> str:
 
 
 def next(  # named as the command is
-    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    scenario: ScenarioName,
     runs: Annotated[int | None, typer.Option(help="At most so many; 6 unless told.")] = None,
     to: Annotated[str, typer.Option(help="slurm: write one job array of 30-step runs.")] = "",
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),

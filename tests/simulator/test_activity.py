@@ -13,8 +13,8 @@ from nest_core.costs.parse import read_plan
 from nest_core.scenario import load_scenario
 from nest_core.simulator import simulate, stages_of
 from nest_core.simulator.activity import PARTS, activity, entry_times, slowest, stage_terms
+from nest_core.simulator.entries import COMPUTE, WORK
 from nest_core.simulator.link_use import busiest, link_use
-from nest_core.simulator.program import COMPUTE, WORK
 
 CASES = {
     "data": ("llama2-7b-64-h100", "dp=64,zero=3"),

@@ -16,8 +16,8 @@ from nest_core.documents.schema import checked
 from nest_core.documents.schema.mix import MixFile
 from nest_core.network import collapse
 from nest_core.simulator import simulate
-from nest_core.simulator.neighbours import simulate_jobs
 from nest_core.studies.mixes import divisions, play_mix
+from nest_core.studies.neighbours import simulate_jobs
 from nest_studio.cli import run
 
 PINS = {"search.micro_batch_sequences": 4, "search.tp": 1, "search.pp": 1, "search.zero": [1]}

@@ -52,8 +52,8 @@ from nest_core.simulator.activity import (
     part_of,
     pass_of,
 )
+from nest_core.simulator.entries import COMPUTE, STREAMS
 from nest_core.simulator.link_use import link_use
-from nest_core.simulator.program import COMPUTE, STREAMS
 
 __all__ = [
     "MAX_SPANS",

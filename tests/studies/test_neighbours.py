@@ -13,7 +13,7 @@ from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP
 from nest_core.documents import InputError
 from nest_core.network import collapse
 from nest_core.simulator import simulate
-from nest_core.simulator.neighbours import simulate_jobs
+from nest_core.studies.neighbours import simulate_jobs
 
 PLANS = (
     "dp=4,tp=1,pp=1,micro_batch=4,zero=1",

@@ -27,9 +27,10 @@ from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.simulator.classes import Members
 from nest_core.simulator.engine import Calls, Tasks, run
-from nest_core.simulator.iteration import Block, job_blocks, job_tasks, stages_of
+from nest_core.simulator.iteration import stages_of
 from nest_core.simulator.messages import CallGroups, call_classes, engine_calls, first_of
 from nest_core.simulator.program import Program, programs
+from nest_core.simulator.tasks import Block, job_blocks, job_tasks
 from nest_core.simulator.traffic import traffic_of
 
 __all__ = ["SharedLinks", "simulate_jobs"]
@@ -114,13 +115,13 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Sha
     calls, number = engine_calls(every, ways, classes)
     capacity_Bps = network.link_map.capacity_Bps[first_of(classes.link)]
     tasks, blocks = [], []
-    for stage_of, (part, (group, _, way)), (_, plan), (order, stages) in zip(
-        stages_by_job, numbered, played, orders, strict=True
+    for stage_of, (part, (group, _, way)), (order, stages) in zip(
+        stages_by_job, numbered, orders, strict=True
     ):
         group_of = {axis: np.where(of >= 0, of + group, -1) for axis, of in part.group_of.items()}
         chosen = {key: number_of + way for key, number_of in part.chosen.items()}
         mine = replace(part, groups=every, group_of=group_of, chosen=chosen)
-        job, edges = job_blocks(plan, order, stages, mine, classes, number, stage_of)
+        job, edges = job_blocks(order, stages, mine, classes, number, stage_of)
         tasks.append(job_tasks(job, edges, stages, np.ones(len(first_of(classes.device)))))
         blocks.append((job, stages))
     first_s = np.array([run(of, calls, capacity_Bps, slowdown)[1].max() for of in tasks])
