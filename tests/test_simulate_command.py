@@ -136,3 +136,23 @@ def test_what_cannot_be_is_one_sentence(capsys, words, sentence):
     error = capsys.readouterr().err
     assert sentence in error
     assert len(error.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("simulate", "llama2-7b-64-h100", "--slow", "device 3"), "--slow must read KEY=VALUE"),
+        (("sweep", "llama2-7b-64-h100", "--axis", "zero"), "--axis must read KEY=VALUE"),
+        (("ratios", "llama2-7b-64-h100", "--mix", "llama2-7b"), "--mix must read KEY=VALUE"),
+    ],
+)
+def test_an_option_is_called_by_its_name(capsys, words, sentence):
+    assert run(list(words)) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_all_spines_that_fail_are_named_as_they_were_written(capsys):
+    assert run(["simulate", SMALL, "--plan", PLAN, "--fail", "spine 0"]) == 2
+    sentence = capsys.readouterr().err
+    assert "fail must leave a path" in sentence
+    assert "but is 'spine 0'" in sentence

@@ -56,11 +56,11 @@ def setting(text: str, option: str = "--set") -> tuple[str, Any]:
     return key, parsed["value"]
 
 
-def settings(texts: Iterable[str]) -> dict[str, Any]:
+def settings(texts: Iterable[str], option: str = "--set") -> dict[str, Any]:
     """Values by key of many ``KEY=VALUE``; a later one comes after everything before it."""
     values: dict[str, Any] = {}
     for text in texts:
-        key, value = setting(text)
+        key, value = setting(text, option)
         values.pop(key, None)
         values[key] = value
     return values

@@ -153,7 +153,9 @@ def simulate(
         plan,
         placement=placement,
         fail=fail or (),
-        slow={name: _share(name, percent) for name, percent in settings(slow or ()).items()},
+        slow={
+            name: _share(name, percent) for name, percent in settings(slow or (), "--slow").items()
+        },
         replan=replan,
     )
     if trace is not None:

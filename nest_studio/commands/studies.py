@@ -71,7 +71,9 @@ def sweep(
 
     if axis:
         build_kernels()
-        return show(nest.sweep(nest.load(study, settings(sets or ())), **settings(axis)), as_json)
+        return show(
+            nest.sweep(nest.load(study, settings(sets or ())), **settings(axis, "--axis")), as_json
+        )
     began = time.monotonic()
     loaded = load_study(study, Path())
     require(
@@ -204,7 +206,7 @@ def ratios(
     loaded = nest.load(scenario, settings(sets or ()))
     build_kernels()
     model_alone = [{"model": loaded.setting("workload.model"), "share": 1.0}]
-    show(nest.ratios(loaded, settings(mix) if mix else model_alone, loss), as_json)
+    show(nest.ratios(loaded, settings(mix, "--mix") if mix else model_alone, loss), as_json)
 
 
 _FATES = ("designs", "planned", "bounded", "infeasible", "left")
