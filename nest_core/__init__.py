@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nest_core.api.export import export, next_runs
     from nest_core.api.goodput import goodput
     from nest_core.api.levels import levels
+    from nest_core.api.mixes import mix
     from nest_core.api.price import place, price
     from nest_core.api.scenario import (
         list_presets,
@@ -52,6 +53,7 @@ __all__ = [
     "load_accelerator",
     "load_fabric",
     "load_model",
+    "mix",
     "next_runs",
     "place",
     "plan",
@@ -78,6 +80,7 @@ _HOMES = {
     "load_accelerator": "api.scenario",
     "load_fabric": "api.scenario",
     "load_model": "api.scenario",
+    "mix": "api.mixes",
     "next_runs": "api.export",
     "place": "api.price",
     "plan": "api.answer",

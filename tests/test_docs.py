@@ -15,10 +15,10 @@ from picture_files import MARGIN, content_end
 from PIL import Image
 
 from nest_core.api.answer import answer
+from nest_core.api.mixes import mix
 from nest_core.reliability.rates import load_failures
 from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.studies.design_space import design_space
-from nest_core.studies.mixes import load_mix, play_mix
 from nest_core.studies.study import load_study
 from nest_core.studies.whole_bill import scenario_prices
 from nest_core.teaching.course.exercise import draw
@@ -100,7 +100,7 @@ def test_python_of_the_pages(block: str) -> None:
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the study its points."""
     blocks = fenced("toml", ROOT / "docs" / "files.md")
-    scenario, fabric, prices, failures, study, bought, mix, lesson = blocks
+    scenario, fabric, prices, failures, study, bought, *mixes, lesson = blocks
     keep = scenario_prices(Scenario(tomllib.loads(f"{scenario}\n{prices}"))).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     causes = [cause.name for cause in load_failures(tomllib.loads(failures)).cause]
@@ -114,8 +114,10 @@ def test_files_of_the_pages(tmp_path: Path) -> None:
     (tmp_path / "bought.toml").write_text(bought)
     designs, refused = design_space(load_study(str(tmp_path / "bought.toml"), tmp_path))
     assert (len(designs), len(refused)) == (21, 23)
-    (tmp_path / "mix.toml").write_text(mix)
-    assert play_mix(*load_mix(str(tmp_path / "mix.toml"), tmp_path)).proven
+    for name, text in zip(("mix", "population"), mixes, strict=True):
+        (tmp_path / f"{name}.toml").write_text(text)
+    assert mix(tmp_path / "mix.toml").result.proven
+    assert mix(tmp_path / "population.toml").result.under_one_leaf == pytest.approx(0.4)
     (tmp_path / "lesson.toml").write_text(lesson)
     shown = own_lesson(tmp_path / "lesson.toml")
     assert shown.brief().question.verdict("b") == "Right. 30.4 % of the iteration."

@@ -9,9 +9,10 @@ place, which orders the divisions and ends the search. Nodes of one block count 
 the best at the place they run at.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,26 @@ from nest_core.costs.layout import device_order
 from nest_core.costs.parse import read_plan
 from nest_core.documents import InputError, load_toml, named_file, require
 from nest_core.documents.schema import checked
-from nest_core.documents.schema.mix import MixFile, MixJobTable
+from nest_core.documents.schema.mix import MixFile, PopulationFile, RunTable
 from nest_core.fabric import without
 from nest_core.network import BusyLink, IntArray, Network, busiest_links, collapse
+from nest_core.network.link_map import rank_within
 from nest_core.scenario import Scenario, ScenarioValues, fabric_document, scenario_document
 from nest_core.simulator import simulate
 from nest_core.studies.neighbours import simulate_jobs
 from nest_core.studies.solving import solve
 
-__all__ = ["MixJob", "MixResult", "divisions", "load_mix", "play_mix"]
+__all__ = [
+    "MixJob",
+    "MixResult",
+    "best_plan",
+    "divisions",
+    "load_mix",
+    "mix_file",
+    "play_mix",
+    "run_scenario",
+    "seated",
+]
 
 MOST_DIVISIONS = 2_000
 Division = tuple[tuple[int, ...], ...]
@@ -133,64 +145,109 @@ class _Mix:
         return self.values[job].problem(plan.recompute if plan else (), self.network)
 
     def plan(self, job: int, devices: tuple[int, ...]) -> Plan:
-        """Return the plan that is given, or the best, on devices of the fabric."""
+        """Return the plan that is given, or the best; its order numbers the job's own devices."""
         values, table = self.values[job], self.file.job[job]
+        field = f"job {table.name}"
         if table.plan:
-            problem = self.problem(job)
-            plan, order = read_plan(table.plan, problem.layers, len(devices)), np.array(devices)
+            plan = ordered(
+                read_plan(table.plan, self.problem(job).layers, len(devices)), range(len(devices))
+            )
         else:
-            others = np.setdiff1d(np.arange(self.network.devices), devices)
-            numbers, ids = values.fabric.place_of()[others], values.fabric.device_ids
-            gone = [f"device {n}" for n in numbers.tolist()]
-            if not values.fabric.element_counts:
-                gone = [ids[device] for device in others.tolist()]
-            rest = collapse(without(values.fabric, gone)) if gone else self.network
-            solved = solve(values, values.problem(network=rest))
-            if solved.best is None:
-                raise InputError(f"job {table.name}", "must fit", solved.reason, "give it more")
-            plan = solved.best.plan
-            order = np.sort(devices)[device_order(rest, plan.point.device_order)]
+            best = best_plan(values, self.network, devices, field)
+            plan = seated(best, np.argsort(devices).tolist())
         require(
             plan.devices_used <= len(devices),
-            f"job {table.name}",
+            field,
             f"must have the {plan.devices_used:,} devices of its plan",
             len(devices),
             "give it more",
         )
-        return _on(plan, order)
+        return plan
 
     def play(self, places: Sequence[tuple[int, ...]], plans: Sequence[Plan]) -> MixResult:
         """Play plans at their places together."""
+        plans = [seated(plan, place) for plan, place in zip(plans, places, strict=True)]
         jobs = [(self.problem(n, plan), plan) for n, plan in enumerate(plans)]
         taken = simulate_jobs(jobs)
         names = [table.name for table in self.file.job]
-        columns = zip(
-            names, places, plans, taken.undisturbed_s, taken.seconds, taken.most_s, strict=True
+        times = (taken.undisturbed_s, taken.seconds, taken.most_s)
+        sent = np.stack(
+            [
+                np.sum([*simulate(*job).loads.bytes.values()], axis=0) / seconds
+                for job, seconds in zip(jobs, taken.seconds, strict=True)
+            ]
         )
-        sent = {
-            name: np.sum([*simulate(*job).loads.bytes.values()], axis=0) / seconds
-            for name, job, seconds in zip(names, jobs, taken.seconds, strict=True)
-        }
-        shared = np.sum([of > 0 for of in sent.values()], axis=0) > 1
-        loads = {name: of * shared for name, of in sent.items()}
+        shared = np.count_nonzero(sent, axis=0) > 1
         return MixResult(
             self.file.name,
             self.file.placement,
-            tuple(MixJob(*row[:3], *map(float, row[3:])) for row in columns),
-            busiest_links(self.network, loads, 1.0),
+            tuple(
+                MixJob(name, place, plan, *(float(of[n]) for of in times))
+                for n, (name, place, plan) in enumerate(zip(names, places, plans, strict=True))
+            ),
+            busiest_links(self.network, dict(zip(names, sent * shared, strict=True)), 1.0),
         )
 
 
-def _on(plan: Plan, devices: IntArray) -> Plan:
-    """Return a plan whose ranks sit on some devices."""
-    order = tuple(devices[: plan.devices_used].tolist())
-    return replace(plan, point=replace(plan.point, device_order=order))
+def run_scenario(
+    table: RunTable, fabric: str | dict[str, Any] | None, folder: Path | None
+) -> Scenario:
+    """Return what a job runs, on a fabric or, without one, on its own."""
+    document, where = (
+        scenario_document(table.scenario, folder)
+        if isinstance(table.scenario, str)
+        else (table.scenario, folder)
+    )
+    home = where if fabric is None else folder
+    fabric = document.get("fabric") if fabric is None else fabric
+    drawn = fabric_document(fabric, home) if isinstance(fabric, str) else fabric
+    return Scenario({**document, "fabric": drawn}, table.overrides, where)
 
 
-def load_mix(name: str, folder: Path | None = None) -> tuple[MixFile, Path | None]:
+def best_plan(values: ScenarioValues, network: Network, devices: Sequence[int], field: str) -> Plan:
+    """Return the best plan on some devices of a fabric; its order numbers them, ascending.
+
+    Raises
+    ------
+    InputError
+        With the name of ``field``, where none fits.
+    """
+    others = np.setdiff1d(np.arange(network.devices), devices)
+    ids = values.fabric.device_ids
+    gone = (
+        [f"device {n}" for n in values.fabric.place_of()[others].tolist()]
+        if values.fabric.element_counts
+        else [ids[device] for device in others.tolist()]
+    )
+    rest = collapse(without(values.fabric, gone)) if gone else network
+    solved = solve(values, values.problem(network=rest))
+    if solved.best is None:
+        raise InputError(field, "must fit", solved.reason, "give it more devices")
+    plan = solved.best.plan
+    return ordered(plan, device_order(rest, plan.point.device_order).tolist())
+
+
+def ordered(plan: Plan, order: Sequence[int]) -> Plan:
+    """Return a plan whose ranks sit on the first of some devices."""
+    return replace(plan, point=replace(plan.point, device_order=tuple(order[: plan.devices_used])))
+
+
+def seated(plan: Plan, devices: Sequence[int]) -> Plan:
+    """Return a plan whose order numbered a job's devices on these devices of the fabric."""
+    return ordered(plan, [devices[int(n)] for n in plan.point.device_order])
+
+
+def load_mix(name: str, folder: Path | None = None) -> tuple[MixFile | PopulationFile, Path | None]:
     """Return a mix file, and where its paths start; parameters and errors as of `load_study`."""
     path = named_file("mixes", name, folder, field="mix")
-    return checked(MixFile, load_toml(path)), None if folder is None else path.parent
+    return mix_file(load_toml(path)), None if folder is None else path.parent
+
+
+def mix_file(document: dict[str, Any]) -> MixFile | PopulationFile:
+    """Return what a file's tables say; InputError for the first thing that is wrong."""
+    if "population" in document:
+        return checked(PopulationFile, document)
+    return checked(MixFile, document)
 
 
 def play_mix(file: MixFile, folder: Path | None = None) -> MixResult:
@@ -209,17 +266,8 @@ def play_mix(file: MixFile, folder: Path | None = None) -> MixResult:
 
 
 def _mix(file: MixFile, folder: Path | None) -> _Mix:
-    fabric: Any = file.fabric
-    scenarios = []
+    fabric, scenarios = file.fabric, list[Scenario]()
     for table in file.job:
-        document, where = (
-            scenario_document(table.scenario, folder)
-            if isinstance(table.scenario, str)
-            else (table.scenario, folder)
-        )
-        fabric = fabric or document.get("fabric")
-        if isinstance(fabric, str):
-            fabric = fabric_document(fabric, folder)
         require(
             isinstance(table.devices, list) == (file.placement == "by_hand"),
             f"job {table.name}: devices",
@@ -227,12 +275,13 @@ def _mix(file: MixFile, folder: Path | None) -> _Mix:
             table.devices,
             "change placement, or devices",
         )
-        scenarios.append(Scenario({**document, "fabric": fabric}, table.overrides, where))
+        scenarios.append(run_scenario(table, fabric, folder))
+        fabric = scenarios[0].document["fabric"]
     values = tuple(scenario.values for scenario in scenarios)
     network = collapse(values[0].fabric)
     names = [table.name for table in file.job]
     require(len({*names}) == len(names), "job.name", "must name every job once", names, "rename")
-    needed = sum(_number(table) for table in file.job)
+    needed = sum(table.number for table in file.job)
     require(
         needed <= network.devices,
         "job.devices",
@@ -243,25 +292,21 @@ def _mix(file: MixFile, folder: Path | None) -> _Mix:
     return _Mix(file, values, network)
 
 
-def _number(table: MixJobTable) -> int:
-    return table.devices if isinstance(table.devices, int) else len(table.devices)
-
-
 def _places(mix: _Mix) -> list[tuple[int, ...]]:
     """Return the devices of every job, by hand, packed or spread."""
-    network, places = mix.network, list[tuple[int, ...]]()
-    taken: dict[int, str] = {}
-    leaf, node = _blocks(network)
-    turn = np.zeros(network.devices, np.int64)
-    if mix.file.placement == "spread":
-        for block in np.unique(leaf).tolist():
-            mine = leaf == block
-            turn[mine] = np.unique(node[mine], return_inverse=True)[1]
-    order = np.lexsort((np.arange(network.devices), node, leaf, turn)).tolist()
+    network, places, taken = mix.network, list[tuple[int, ...]](), dict[int, str]()
+    leaf, node = leaves(network), network.node
+    nodes, first = np.unique(node, return_index=True)
+    turn = rank_within(leaf[first])[np.searchsorted(nodes, node)]
+    keys = (node, leaf, turn) if mix.file.placement == "spread" else (node, leaf)
+    order = np.lexsort(keys).tolist()
     for table in mix.file.job:
         begins = sum(map(len, places))
-        devices = tuple(order[begins : begins + _number(table)])
-        places.append(tuple(table.devices) if isinstance(table.devices, list) else devices)
+        places.append(
+            tuple(table.devices)
+            if isinstance(table.devices, list)
+            else tuple(order[begins : begins + table.devices])
+        )
         for device in places[-1]:
             require(
                 device < network.devices and device not in taken,
@@ -274,9 +319,9 @@ def _places(mix: _Mix) -> list[tuple[int, ...]]:
     return places
 
 
-def _blocks(network: Network) -> tuple[IntArray, IntArray]:
-    """Return the leaf, or what else is around its node, and the node of every device."""
-    return network.nesting[min(1, len(network.nesting) - 1)], network.node
+def leaves(network: Network) -> IntArray:
+    """Return the block around the node of every device: its leaf, or the whole of few tiers."""
+    return network.nesting[min(1, len(network.nesting) - 1)]
 
 
 def divisions(
@@ -321,63 +366,49 @@ def _shares(nodes: int, needed: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 def _joint(mix: _Mix) -> MixResult:
     """Return the division that loses least."""
-    leaf, node = _blocks(mix.network)
-    parent = mix.network.nesting[min(2, len(mix.network.nesting) - 1)]
-    members = [np.unique(node[leaf == block]) for block in np.unique(leaf)]
-    parents = [int(parent[leaf == block][0]) for block in np.unique(leaf)]
-    devices_of = {number: np.flatnonzero(node == number) for number in np.unique(node).tolist()}
+    network, node = mix.network, mix.network.node
+    leaf = leaves(network)
+    blocks, first = np.unique(leaf, return_index=True)
+    parents = network.nesting[min(2, len(network.nesting) - 1)][first].tolist()
+    members = [np.unique(node[leaf == block]).tolist() for block in blocks]
+    devices_of = {number: np.flatnonzero(node == number).tolist() for number in {*node.tolist()}}
     size = min(map(len, devices_of.values()))
-    numbers = np.array([_number(table) for table in mix.file.job])
-    needed = (-(-numbers // size)).tolist()
-    every = divisions([len(of) for of in members], parents, needed)
+    numbers = np.array([table.number for table in mix.file.job])
+    every = divisions([len(of) for of in members], parents, (-(-numbers // size)).tolist())
     options = list(islice(every, MOST_DIVISIONS + 1))
     require(options, "job.devices", "must fit in whole nodes", numbers.tolist(), "take fewer")
-
-    def place(division: Division, job: int) -> tuple[int, ...]:
-        taken = [
-            members[block][sum(share[:job]) : sum(share[: job + 1])]
-            for block, share in enumerate(division)
-        ]
-        devices = np.concatenate([devices_of[number] for of in taken for number in of.tolist()])
-        return tuple(devices[: numbers[job]].tolist())
-
-    plan_of = _planner(mix, parents)
-    times: list[list[float]] = []
-    placed = []
+    # Places that are alike: as many nodes in blocks of the same parents.
+    alike: dict[object, tuple[Plan, float]] = {}
+    placed, times = [], []
     for division in options[:MOST_DIVISIONS]:
-        places = [place(division, job) for job in range(len(needed))]
-        shares = np.array(division).T.tolist()
-        plans = [plan_of(job, tuple(shares[job]), at) for job, at in enumerate(places)]
-        placed.append((places, [plan for plan, _ in plans]))
-        times.append([seconds for _, seconds in plans])
-    relative = np.array(times) / np.min(times, axis=0)
-    least = relative @ numbers / numbers.sum()
+        places, plans, seconds = [], [], []
+        for job, number in enumerate(numbers.tolist()):
+            taken = [
+                of[sum(share[:job]) : sum(share[: job + 1])]
+                for of, share in zip(members, division, strict=True)
+            ]
+            place = tuple(chain(*(devices_of[n] for n in chain(*taken))))[:number]
+            key = job, *((len(of), up) for of, up in zip(taken, parents, strict=True) if of)
+            if key not in alike:
+                plan = mix.plan(job, place)
+                alone = simulate_jobs([(mix.problem(job, plan), seated(plan, place))])
+                alike[key] = plan, float(alone.undisturbed_s[0])
+            places.append(place)
+            plans.append(alike[key][0])
+            seconds.append(alike[key][1])
+        placed.append((places, plans))
+        times.append(seconds)
+    shortest = np.min(times, axis=0)
+
+    def loss(seconds: Any) -> Any:
+        return np.asarray(seconds) / shortest @ numbers / numbers.sum()
+
+    least = loss(times)
     results: list[tuple[float, MixResult]] = []
     for option in np.argsort(least, kind="stable").tolist():
-        if results and least[option] >= min(loss for loss, _ in results) * (1 - 1e-9):
+        if results and least[option] >= min(results, key=itemgetter(0))[0] * (1 - 1e-9):
             break
         result = mix.play(*placed[option])
-        seconds = np.array([job.seconds for job in result.jobs])
-        loss = float(seconds / np.min(times, axis=0) @ numbers / numbers.sum())
-        results.append((loss, result))
-    best, proven = min(results, key=lambda entry: entry[0])[1], len(options) <= MOST_DIVISIONS
+        results.append((float(loss([job.seconds for job in result.jobs])), result))
+    best, proven = min(results, key=itemgetter(0))[1], len(options) <= MOST_DIVISIONS
     return replace(best, divisions=len(placed), played=len(results), proven=proven)
-
-
-def _planner(
-    mix: _Mix, parents: Sequence[int]
-) -> Callable[[int, tuple[int, ...], tuple[int, ...]], tuple[Plan, float]]:
-    """Return what plans a job at a place, once for places that are alike."""
-    plans: dict[object, tuple[Plan, float]] = {}
-
-    def plan_of(job: int, share: tuple[int, ...], devices: tuple[int, ...]) -> tuple[Plan, float]:
-        key = job, tuple((n, parent) for n, parent in zip(share, parents, strict=True) if n)
-        if key not in plans:
-            plan = mix.plan(job, devices)
-            seconds = float(simulate_jobs([(mix.problem(job, plan), plan)]).undisturbed_s[0])
-            order = np.searchsorted(np.sort(devices), plan.point.device_order)
-            plans[key] = _on(plan, order), seconds
-        plan, seconds = plans[key]
-        return _on(plan, np.sort(devices)[np.array(plan.point.device_order)]), seconds
-
-    return plan_of

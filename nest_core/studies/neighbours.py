@@ -101,15 +101,13 @@ def simulate_jobs(jobs: Sequence[tuple[Problem, Plan]], *, draw: int = 0) -> Sha
         (len(part.groups.label), part.groups.label.max(initial=-1) + 1, len(part.ways))
         for part in parts
     ]
-    first = (np.cumsum(sizes, axis=0) - sizes).tolist()
-    numbered = list(zip(parts, first, strict=True))
-    every = CallGroups(
-        Members(
-            np.concatenate([part.groups.members.group + n for part, (n, _, _) in numbered]),
-            np.concatenate([part.groups.members.device for part in parts]),
-        ),
-        np.concatenate([part.groups.label + n for part, (_, n, _) in numbered]),
+    numbered = list(zip(parts, (np.cumsum(sizes, axis=0) - sizes).tolist(), strict=True))
+    members = Members(
+        np.concatenate([part.groups.members.group + n for part, (n, _, _) in numbered]),
+        np.concatenate([part.groups.members.device for part in parts]),
     )
+    labels = [part.groups.label + n for part, (_, n, _) in numbered]
+    every = CallGroups(members, np.concatenate(labels))
     ways = [replace(way, group=way.group + n) for part, (n, *_) in numbered for way in part.ways]
     classes = call_classes(every, ways, label, network.link_map)
     calls, number = engine_calls(every, ways, classes)
@@ -180,40 +178,26 @@ def _repeated(tasks: Sequence[Tasks], times: Sequence[int]) -> tuple[Tasks, list
     """Return tasks of jobs that repeat, and of every job those that end its iterations."""
     columns, edges, ends, first = [], [], [], 0
     for of, number in zip(tasks, times, strict=True):
-        count = len(of.call)
-        mark = [0.0, -1, 0.0, 1.0, 0, 0]
-        block = np.column_stack([np.asarray(column, float) for column in of[:6]])
-        columns.append(np.tile(np.concatenate([block, [mark]]), (number, 1)))
-        source = np.repeat(np.arange(count), np.diff(of.first_after))
-        last = np.flatnonzero(np.diff(of.first_after) == 0)
-        inside = np.concatenate(
-            [
-                np.stack([source, of.after], axis=1),
-                np.stack([last, np.full(len(last), count)], axis=1),
-            ]
-        )
-        opens = np.flatnonzero(of.waits == 0)
-        onward = np.stack([np.full(len(opens), count), opens + count + 1], axis=1)
-        begins = first + (count + 1) * np.arange(number)
-        edges += [(inside + begins[:, None, None]).reshape(-1, 2)]
-        edges += [(onward + begins[:-1, None, None]).reshape(-1, 2)]
-        ends.append(begins + count)
-        first += number * (count + 1)
-    seconds, call, size, passes, device, hidden = np.concatenate(columns).T
-    pairs = np.concatenate(edges)
-    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-    joined = Tasks(
-        seconds.copy(),
-        call.astype(np.int64),
-        size.copy(),
-        passes.copy(),
-        device.astype(np.int64),
-        hidden > 0,
-        np.bincount(pairs[:, 1], minlength=first),
-        np.searchsorted(pairs[:, 0], np.arange(first + 1)),
-        np.ascontiguousarray(pairs[:, 1]),
-    )
-    return joined, ends
+        count = len(of.call) + 1  # one more marks where an iteration ends
+        marks = (0.0, -1, 0.0, 1.0, 0, False)
+        marked = [np.append(column, mark) for column, mark in zip(of[:6], marks, strict=True)]
+        columns.append([np.tile(column, number) for column in marked])
+        after = np.diff(of.first_after)
+        last, opens = np.flatnonzero(after == 0), np.flatnonzero(of.waits == 0)
+        source = np.append(np.repeat(np.arange(count - 1), after), last)
+        inside = np.stack([source, np.append(of.after, np.full(len(last), count - 1))])
+        onward = np.stack([np.full(len(opens), count - 1), opens + count])
+        begins = first + count * np.arange(number)
+        for pairs, at in ((inside, begins), (onward, begins[:-1])):
+            edges.append((pairs[..., None] + at).reshape(2, -1))
+        ends.append(begins + count - 1)
+        first += number * count
+    before, after = np.concatenate(edges, axis=1)
+    order = np.argsort(before, kind="stable")
+    waits = np.bincount(after, minlength=first)
+    first_after = np.searchsorted(before[order], np.arange(first + 1))
+    copies = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    return Tasks._make([*copies, waits, first_after, after[order]]), ends
 
 
 def _least_rates(
@@ -225,36 +209,30 @@ def _least_rates(
     call_of = np.repeat(np.arange(len(calls.first_phase) - 1), np.diff(calls.first_phase))
     links = len(capacity_Bps)
     wanted = calls.weight * np.minimum(calls.most_Bps[flow_of], 1e30)
-    peaks = []
-    for amount in (calls.weight, wanted):
-        pairs, at = np.unique(phase_of * links + calls.link, return_inverse=True)
-        peak = np.zeros((len(calls.first_phase) - 1, links))
-        phase, link = np.divmod(pairs, links)
-        np.maximum.at(peak, (call_of[phase], link), np.bincount(at, amount, len(pairs)))
-        peaks.append(peak)
-    totals = np.zeros((len(blocks), 2, links))
-    parts = ((n, *pair) for n, job in enumerate(blocks) for pair in zip(*job, strict=True))
-    for n, block, program in parts:
-        stream_of = np.array([row.stream for row in program.rows])[program.row]
-        for stream in np.unique(stream_of).tolist():
-            entries = np.flatnonzero(stream_of == stream)
+    pairs, at = np.unique(phase_of * links + calls.link, return_inverse=True)
+    phase, link = np.divmod(pairs, links)
+    # By call and link the heaviest phase: its weight, and what its flows ask for.
+    peak = np.zeros((len(calls.first_phase) - 1, links, 2))
+    sums = [np.bincount(at, amount, len(pairs)) for amount in (calls.weight, wanted)]
+    np.maximum.at(peak, (call_of[phase], link), np.stack(sums, axis=1))
+    totals = np.zeros((len(blocks), links, 2))
+    for n, job in enumerate(blocks):
+        for block, program in zip(*job, strict=True):
+            stream_of = np.array([row.stream for row in program.rows])[program.row]
             numbers = np.arange(block.place.shape[1])
-            tasks = block.tasks(entries[:, None], numbers[None, :]) - block.first[0]
-            of_entry = block.call[tasks]
-            # A call's weight is divided over the classes of devices that wait for it.
-            for k in numbers.tolist():
-                mine = of_entry[:, k]
-                sharing = (tasks == tasks[:, k : k + 1]).sum(axis=1)
-                heaviest = np.zeros((2, links))
-                for call, share in {*zip(mine.tolist(), sharing.tolist(), strict=True)}:
-                    if call >= 0:
-                        here = np.stack([peak[call] for peak in peaks]) / share
-                        heaviest = np.maximum(heaviest, here)
-                totals[n] += heaviest
-    total, asked_Bps = totals.sum(axis=0)
+            for stream in np.unique(stream_of).tolist():
+                entries = np.flatnonzero(stream_of == stream)
+                tasks = block.tasks(entries[:, None], numbers[None, :]) - block.first[0]
+                # A call's weight is divided over the classes of devices that wait for it.
+                sharing = (tasks[:, :, None] == tasks[:, None, :]).sum(axis=2)
+                for mine in zip(block.call[tasks].T, sharing.T, strict=True):
+                    used = np.unique(np.stack(mine)[:, mine[0] >= 0], axis=1)
+                    if used.size:
+                        totals[n] += (peak[used[0]] / used[1][:, None, None]).max(axis=0)
+    total, asked_Bps = totals.sum(axis=0).T
     may_fill = asked_Bps > capacity_Bps * (1 + 1e-9)
     level, rates = np.full(links, np.inf), calls.most_Bps.copy()
     np.divide(capacity_Bps, total, out=level, where=may_fill)
     np.minimum.at(rates, flow_of, level[calls.link])
-    crosses = totals[:, 0] > 0
+    crosses = totals[..., 0] > 0
     return rates, (crosses & (crosses.sum(axis=0) > 1) & may_fill).any(axis=1)
