@@ -1,6 +1,6 @@
 """Compare two to six scenarios: which is better, for what money and power, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from nest_core.scenario import Scenario
 from nest_core.studies.comparison import (
     FEWEST,
     Comparison,
+    assumptions_of,
     budget_of,
     comparison_of,
     with_further,
+    with_overrides,
 )
-from nest_core.studies.decision import DecisionInputs
 from nest_core.studies.whole_bill import Candidate
 from nest_studio.compare.state import (
     CompareEntry,
@@ -37,8 +38,6 @@ from nest_studio.session.own_fabric import follow_address as follow_own_fabric
 from nest_studio.session.own_fabric import say_in_address
 
 PLANS, MORE = "compared design", "more of a design"
-SPARES = "ownership.spare_nodes.typical"
-"""The one price that a lost switch depends on."""
 Shown = tuple[str, Comparison, dict[str, Any]]
 """A comparison with its jobs' keys and what it was asked."""
 
@@ -67,13 +66,10 @@ def main() -> None:
     area.awaits(None)
     with told(problem.error):
         if len(good) >= FEWEST:
-            asks["prices"] = {
-                key: value
-                for key, value in typed.changes.items()
-                if asks["budget"] or (key == SPARES and asks["failures"])
-            }
+            asks["prices"] = dict(typed.changes) if asks["budget"] else {}
             area.awaits(inputs_of(good, asks))
-            fresh, pending = answered(good, asks)
+            *_, failures = assumptions_of(typed.assumed)
+            fresh, pending = answered(good, asks, failures)
     answer = compare_page().answer = fresh or compare_page().answer
     if answer is not None:
         with area.part("results", answer[2]), told(problem.error):
@@ -83,16 +79,14 @@ def main() -> None:
 def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
     """The answer, and folded below it everything else."""
     key, of_any_price, inputs = shown
-    comparison = of_any_price.at(
-        typed.changes, typed.tokens, DecisionInputs(typed.hours, typed.max_loss)
-    )
+    comparison = of_any_price.at(typed.changes, typed.assumed)
     answer(comparison, inputs, typed, pending=pending)
     if pending:
         facts("More of it is still being planned …", kind="nest-quiet")
     more = st.expander("More figures: stages, levels", key="more", on_change="rerun")
     if more.open:
         with more:
-            figures(f"{key} {typed.changes}", comparison, pending=pending)
+            figures(f"{key} {typed}", comparison, pending=pending)
     table = st.expander("All figures side by side", key="all-figures", on_change="rerun")
     if table.open:
         with table:
@@ -111,11 +105,14 @@ def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
     sure_difference([scenarios[candidate.name] for candidate in candidates], candidates)
 
 
-def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Shown | None, bool]:
+def answered(
+    listed: Sequence[CompareEntry], asks: dict[str, Any], failures: Mapping[str, Any]
+) -> tuple[Shown | None, bool]:
     """The comparison of the designs that are there, and whether more of it is to come.
 
     Every design is planned by itself; equal budget, failed switches and NEST's program, which take
-    several more searches each, follow. What is awaited shows its progress here, what failed why.
+    several more searches each, follow; spares, of which ``failures`` says how many there are, take
+    the places of what goes with a switch. What is awaited shows its progress here, what failed why.
     """
     plans = [
         submitted(planned_design, entry.scenario, place=f"{PLANS} {entry.number}")
@@ -131,7 +128,8 @@ def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Show
             continue
         candidates[entry] = replace(candidate, name=entry.name)
         if asks["budget"] or asks["failures"] or asks["level_wise"]:
-            question = entry.scenario, candidate.report, first, asks
+            scenario = with_overrides(entry.scenario, failures if asks["failures"] else {})
+            question = scenario, candidate.report, first, asks
             place = f"{MORE} {entry.number}"
             jobs[place] = submitted(
                 further_design, *question, urgent=False, place=place, edited=True

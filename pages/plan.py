@@ -9,7 +9,7 @@ from nest_core.costs.communication import IterationPart
 from nest_core.documents import InputError
 from nest_core.report.figures import entries
 from nest_core.scenario import Scenario
-from nest_studio.components.show import AnswerArea, nothing_yet, run_again
+from nest_studio.components.show import AnswerArea, nothing_yet, run_again, told
 from nest_studio.form import say_realised, say_refusal, scenario_form
 from nest_studio.jobs.waiting import panel, wait_a_moment
 from nest_studio.plan.state import (
@@ -58,7 +58,8 @@ def main() -> None:
     tour()
     if planned is not None:
         plan_page().scenario = planned
-        show_answer(area, planned, run)
+        with told(problem.error):  # failures of one's own may not fit the plan
+            show_answer(area, planned, run)
 
 
 def show_answer(area: AnswerArea, scenario: Scenario, run: TrainingRun) -> None:

@@ -17,7 +17,7 @@ _BIG = re.compile(r'class="nest-big[^"]*">([^<]*)')
 def shown_figures(answer: Answer) -> list[str]:
     """Those of an answer, as the page opens."""
     return big_figures(
-        "".join(cards_of(answer, TrainingRun(None, None, "manual"), None, answer.baselines))
+        "".join(cards_of(answer, TrainingRun(None, None, None, "manual"), None, answer.baselines))
     )
 
 

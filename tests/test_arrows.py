@@ -55,6 +55,7 @@ ABOVE_DOCUMENTS = {
     "paper.published": set(),
     "report.explain": {
         "calibration",
+        "reliability",
         "costs",
         "fabric",
         "hardware",
@@ -68,6 +69,7 @@ ABOVE_DOCUMENTS = {
     "paper": {"costs", "network", "paper.published", "planner", "planner.baselines", "scenario"},
     "studies": {
         "bill",
+        "reliability",
         "costs",
         "costs.layout",
         "report.explain",

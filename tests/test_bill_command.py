@@ -59,7 +59,7 @@ def test_a_fabric_is_billed_and_a_scenario_planned(capsys):
     assert run_["usd"] == pytest.approx(1e6 * planned["usd_per_million_tokens"])
     low, high = run_["days_range"]
     assert low < run_["days"] < high
-    years = 5 * 8766 * 3600 * planned["tokens_per_s"]
+    years = 5 * 8766 * 3600 * planned["tokens_per_s"] * planned["effective_share"]
     kWh = next(line["count"] for line in planned["lines"] if line["part"] == "energy")
     assert planned["tokens_per_kwh"] == pytest.approx(years / kWh)
 
@@ -109,7 +109,7 @@ def test_compare_decides_between_files_and_writes_the_same_sheet(capsys, tmp_pat
         (["--max-loss", "2"], "max-loss must be from 0 to 1"),
         (["--hours", "-1"], "hours must be from 0 to 1"),
     ):
-        assert run(["compare", *names, *PINS, "--no-failures", *wrong]) == 2
+        assert run(["compare", *names, *PINS, "--no-lost-switch", *wrong]) == 2
         assert capsys.readouterr().err.startswith(sentence)
 
 
@@ -169,7 +169,7 @@ def test_the_text_has_every_source_and_says_what_has_none(capsys):
         (["--set", "prices.switch.0.price_usd.typical=-1"], "prices.switch[0].price_usd.typical "),
         (["--set", "prices.ownership.pue.typical=nan"], "prices.ownership.pue.typical must be a "),
         (["--set", "prices.nic.0.price_eur=1"], "prices.nic[0].price_eur "),
-        (["--set", "search.tp=1"], "--set must name a key of the fabric or of the prices"),
+        (["--set", "search.tp=1"], "--set must name a key of the fabric, the prices or the f"),
         (["--compare", "1:1", "--set", "fabric.clos.devices=-1"], "fabric.clos.devices must"),
         (["--set", 'fabric.optics.spine="DAC"'], "optics.spine must reach the 6 m of the longest"),
         (["--compare", "9:1:1"], "--compare must name designs that can be built (fabric must"),

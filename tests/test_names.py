@@ -18,10 +18,10 @@ from opened_files import opened_below
 from nest_core.api.answer import answer
 from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
+from nest_core.documents.failures import load_failures
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware import load_accelerator, load_profile
-from nest_core.reliability.rates import load_failures
 from nest_core.report.notebook.inputs import checked_inputs
 from nest_core.scenario import Scenario, fabric_document, load_scenario, scenario_document
 from nest_core.studies.comparison import compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,15 @@ from nest_core.documents import (
     require,
     table,
 )
+from nest_core.documents.failures import load_failures
 from nest_core.documents.units import DAY_S
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
 from nest_core.planner import search
-from nest_core.reliability.goodput import GoodputEstimate, estimate
+from nest_core.reliability.goodput import GoodputEstimate
 from nest_core.reliability.process import LOSSES
-from nest_core.reliability.rates import DEFAULT, load_failures
 from nest_core.reliability.simulation import simulate
 from nest_core.report.explain import Training, name_stack_for_plan, training
-from nest_core.report.explain.training import usual_tokens
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.studies.uncertainty import interval_of
@@ -52,46 +51,33 @@ class Goodput(Result):
         The plan's price; None where none fits.
     reason : str
         Why there is no plan, or why it does not fit; empty where it does.
-    estimate : GoodputEstimate or None
     training : Training or None
-        Without failures.
     simulated : float array (draws, 1 + losses) or None
         Where the time of a year went.
     """
 
     report: Report | None
     reason: str = ""
-    estimate: GoodputEstimate | None = None
     training: Training | None = None
     simulated: FloatArray | None = None
 
     @property
-    def days(self) -> tuple[float, float, float]:
-        """Days to train with failures, and between which they lie in four cases of five.
-
-        The plan's interval and that of the counted rates are independent.
-        """
-        if self.training is None or self.estimate is None:
-            return math.nan, math.nan, math.nan
-        share, (low, high) = self.estimate.shares.effective, self.estimate.span
-        days = self.training.days
-        faster, slower = (
-            math.exp(math.hypot(math.log(end / days), math.log(max(other, 1e-300) / share)))
-            for end, other in zip(self.training.span, (high, low), strict=True)
-        )
-        return days / share, days / share / faster, days / share * slower
+    def estimate(self) -> GoodputEstimate | None:
+        """What failures leave of the time."""
+        return self.training.goodput if self.training else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of ``nest-studio goodput --json``."""
-        of, run, simulated = self.estimate, self.training, self.simulated
+        run, simulated = self.training, self.simulated
         fields: dict[str, Any] = {
             "feasible": self.report is not None and self.report.feasible,
             "reason": self.reason or None,
             "plan": self.report.plan.to_json() if self.report else None,
         }
-        if of is None or run is None or simulated is None:
+        if run is None or simulated is None:
             return fields
-        file, process, (days, low, high) = of.file, of.process, self.days
+        of, (low, high) = run.goodput, run.span
+        file, process = of.file, of.process
         return fields | {
             "failures": file.name,
             "source": file.source,
@@ -105,7 +91,7 @@ class Goodput(Result):
             "checkpoint_blocking_s": of.saving.blocking_s,
             "checkpoint_bytes": of.state.total_bytes,
             "restart_s": process.restart_s,
-            "effective_share": of.shares.effective,
+            "effective_share": run.effective_share,
             "effective_interval": {"low": of.span[0], "high": of.span[1], "share": SHARE},
             "effective_share_simulated": float(simulated[:, 0].mean()),
             "losses": dict(zip(LOSSES, of.shares.losses, strict=True)),
@@ -119,9 +105,10 @@ class Goodput(Result):
                 "when_exhausted": file.recovery.when_exhausted,
             },
             "tokens": run.tokens,
-            "days": days,
+            "days": run.days,
             "days_interval": {"low": low, "high": high, "share": SHARE},
-            "days_without_failures": run.days,
+            "days_without_failures": run.days_without_failures,
+            "days_by_part": dict(run.parts),
             "assumed": _assumed(of),
         }
 
@@ -159,17 +146,18 @@ class Goodput(Result):
         return (Table(f"A failure every {mtbf}", "causes, and how often they strike", rows),)
 
     def __str__(self) -> str:
-        of, run, simulated = self.estimate, self.training, self.simulated
-        if of is None or run is None or simulated is None:
+        run, simulated = self.training, self.simulated
+        if run is None or simulated is None:
             return f"infeasible: {self.reason}"
-        process, (days, low, high) = of.process, self.days
+        of, process, (low, high) = run.goodput, run.goodput.process, run.span
         shares = zip(LOSSES, of.shares.losses, simulated[:, 1:].mean(0).tolist(), strict=True)
         rows = [("effective", of.shares.effective, float(simulated[:, 0].mean())), *shares]
         fits = f"the plan does not fit: {self.reason}; " if self.reason else ""
         return "\n".join(
             [
-                f"{fits}{percent(of.shares.effective)} of the time trains: {format_days(days)} "
-                f"({format_days(low)} to {format_days(high)}) in place of {format_days(run.days)}",
+                f"{fits}{percent(run.effective_share)} of the time trains: {format_days(run.days)} "
+                f"({format_days(low)} to {format_days(high)}) in place of "
+                f"{format_days(run.days_without_failures)}",
                 f"{humanise_bytes(of.state.total_bytes)} saved every "
                 f"{humanise_seconds(_finite(of.interval_s))}, written in "
                 f"{humanise_seconds(of.saving.write_s)}, "
@@ -211,7 +199,7 @@ def goodput(
     scenario: Scenario | Named,
     plan: Given | None = None,
     *,
-    failures: str | Path | Mapping[str, Any] = DEFAULT,
+    failures: str | Path | Mapping[str, Any] | None = None,
     tokens: float | None = None,
     seed: int = 0,
 ) -> Goodput:
@@ -222,8 +210,8 @@ def goodput(
     scenario : Scenario, str, Path or mapping
     plan : optional
         As `price` takes it; the best plan without it.
-    failures : str, Path or mapping
-        Published failure rates by name, a file, or its tables.
+    failures : str, Path or mapping, optional
+        Published failure rates by name, a file, or its tables; the scenario's without it.
     tokens : float, optional
         Of the training run; 20 per parameter without it.
     seed : int
@@ -249,7 +237,9 @@ def goodput(
         "change it",
     )
     values = load(scenario).values
-    file = load_failures(failures if isinstance(failures, Mapping) else str(failures), Path())
+    if failures is not None:
+        name = failures if isinstance(failures, Mapping) else str(failures)
+        values = replace(values, failures=load_failures(name, Path()))
     problem = values.problem()
     if plan is None:
         result = search(problem, values.space, time_limit_s=values.time_limit_s)
@@ -261,11 +251,5 @@ def goodput(
         values, chosen = values.hiding(given.hidden), given.plan
     problem = values.problem(chosen.recompute)
     report = name_stack_for_plan(values, price_plan(problem, chosen))
-    of = estimate(problem, values.fabric, chosen, file)
-    run = training(
-        values,
-        report,
-        usual_tokens(values) if tokens is None else tokens,
-        interval_of(values, problem, report),
-    )
-    return Goodput(report, report.reason, of, run, simulate(of.process, DRAWS, seed))
+    run = training(values, report, tokens, interval_of(values, problem, report))
+    return Goodput(report, report.reason, run, simulate(run.goodput.process, DRAWS, seed))

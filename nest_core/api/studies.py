@@ -220,7 +220,7 @@ def compare(
     level_wise: bool = False,
     device_usd: float | None = None,
     prices: Mapping[str, Any] | None = None,
-    assumed: Mapping[str, float | None] | None = None,
+    assumed: Mapping[str, Any] | None = None,
 ) -> StudyResult[Comparison]:
     """Solve two to six scenarios and read them against the first.
 
@@ -242,7 +242,8 @@ def compare(
     assumed : mapping, optional
         ``hours``, the share of them that trains this model (1); ``max_loss``, the share of the
         throughput that the worst single failure may cost where designs tie (0.1); ``tokens`` of
-        the training run (20 per parameter).
+        the training run (20 per parameter); ``failures``, published rates by name, and what of
+        them differs by keys that start with ``failures.`` (each scenario's own).
 
     Raises
     ------

@@ -141,7 +141,6 @@ OWN_PRICES: tuple[OwnPrice, ...] = (
     OwnPrice("price_usd_per_kWh", "Electricity", "$/kWh"),
     OwnPrice("pue", "PUE", "1"),
     OwnPrice("years", "Kept for", "years"),
-    OwnPrice("spare_nodes", "Spare nodes", "%", 100.0),
     OwnPrice("hall_usd_per_kW", "Hall", "$/kW"),
     OwnPrice("storage_usd_per_device", "Storage", "$ each"),
     OwnPrice("staff_usd_per_year", "Staff", "$/year"),

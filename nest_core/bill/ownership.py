@@ -1,7 +1,8 @@
 """The whole bill: what a cluster costs to buy and to keep, line by line.
 
-Lines are the accelerators with their servers, the network as `nest_core.bill.bill` counts it, and
-what ``[ownership]`` of the price list says of spares, storage, the hall, energy and staff:
+Lines are the accelerators with their servers, the network as `nest_core.bill.bill` counts it,
+spares as the failure file holds them, and what ``[ownership]`` of the price list says of storage,
+the hall, energy and staff:
 
     energy = power * mean draw * PUE * hours * $/kWh,
 
@@ -18,6 +19,8 @@ from nest_core.bill.bill import Bill, bill
 from nest_core.bill.inventory import servers_named
 from nest_core.bill.lines import NO_SOURCE, BillLine, origin
 from nest_core.bill.prices import NONE, Ownership, PriceFigure, PriceRange, Prices, Server
+from nest_core.documents.failures import load_failures
+from nest_core.documents.schema.failures import FailureFile, StatedFigure
 from nest_core.fabric import Fabric
 
 __all__ = [
@@ -203,7 +206,9 @@ def devices_of_node(fabric: Fabric, prices: Prices) -> int:
     )
 
 
-def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
+def owned(
+    fabric: Fabric, prices: Prices, accelerator: str = "", *, failures: FailureFile | None = None
+) -> Owned:
     """Return the whole bill of a cluster.
 
     Parameters
@@ -212,6 +217,9 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
     prices : Prices
     accelerator : str, optional
         Its name; without one the node is what the network's bill takes it for.
+    failures : FailureFile, optional
+        How often accelerators and hosts fail, and how many hosts stand by; that of scenarios which
+        name none without it.
 
     Examples
     --------
@@ -226,11 +234,11 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
         prices = with_server(prices, accelerator, per_node)
     network = bill(fabric, prices)
     server = _server(network, prices, accelerator, per_node)
-    keep = prices.ownership
+    keep, failures = prices.ownership, failures or load_failures()
     price = _node_price(keep.device_usd, server, per_node if network.server != "chip" else 1)
-    nodes = _nodes(fabric, network, server, price, keep)
-    spare, spares = _spares(network, server, price, keep.spare_nodes)
-    parts = (*nodes, *spare, *(_bought(line) for line in network.lines))
+    nodes = _nodes(fabric, network, server, price, keep, failures)
+    spare = _spares(network, server, price, failures.recovery.spare_hosts)
+    parts = (*nodes, spare, *(_bought(line) for line in network.lines))
     upkeep = _kept(fabric, prices, sum((line.power_W for line in parts if line.power_W), NONE))
     return Owned(
         name=network.name,
@@ -239,7 +247,7 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
         years=keep.years.typical,
         lines=(*parts, *upkeep),
         network=network,
-        spares=spares,
+        spares=spare.count / max(network.nodes, 1),
         sold_share=keep.sold_share.typical if keep.sold_share else None,
         assumed=_assumed(keep, network, server, price, accelerator),
         checks=network.checks,
@@ -269,11 +277,18 @@ def _nodes(
     server: Server | None,
     price: PriceFigure | None,
     keep: Ownership,
+    failures: FailureFile,
 ) -> list[OwnedLine]:
     """Accelerators with their servers; the cards' power is in the network's lines."""
     cards = sum((line.power_W for line in network.lines if line.part == "nic"), NONE)
     count = max(1, -(-fabric.devices // server.devices)) if server else network.nodes
     owned_nodes = min(count, keep.owned_nodes)
+    parts = {"device": fabric.devices, "host": count}
+    yearly = sum(
+        365.25 * parts[cause.strikes] * cause.events / (cause.units * cause.days)
+        for cause in failures.cause
+        if cause.strikes in parts
+    )
     estimate = network.nodes * network.node_power_W
     power = PriceRange(estimate, estimate, estimate)
     if server:  # what a vendor says that it draws, it draws with its cards
@@ -295,32 +310,26 @@ def _nodes(
             else None,
             origin(price) + (f"; {owned_nodes:,} are owned already" if owned_nodes else ""),
             power,
-            failures=fabric.devices * keep.device_failures_per_year.range
-            if keep.device_failures_per_year
-            else None,
-            failures_source=origin(keep.device_failures_per_year),
+            failures=PriceRange(yearly, yearly, yearly),
+            failures_source=failures.source,
         )
     ]
 
 
 def _spares(
-    network: Bill, server: Server | None, price: PriceFigure | None, share: PriceFigure | None
-) -> tuple[list[OwnedLine], float]:
+    network: Bill, server: Server | None, price: PriceFigure | None, share: StatedFigure
+) -> OwnedLine:
     """Nodes that stand by; they draw nothing here."""
-    if share is None:
-        return [OwnedLine(_SPARES, "spare nodes", 0, "node", None, None, NO_SOURCE)], 0.0
-    count = math.ceil(share.typical * network.nodes - 1e-9)
-    source = f"{origin(price)}; how many: {origin(share)}" if price else NO_SOURCE
-    line = OwnedLine(
+    count = math.ceil(share.value * network.nodes - 1e-9)
+    return OwnedLine(
         _SPARES,
         f"spare {server.name if server else network.server}",
         count,
         "node",
         price.range if price else None,
         count * price.range if price else None,
-        source,
+        f"{origin(price)}; how many: {share.source}" if price else NO_SOURCE,
     )
-    return [line], count / max(network.nodes, 1)
 
 
 def _bought(line: BillLine) -> OwnedLine:

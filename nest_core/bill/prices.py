@@ -267,7 +267,6 @@ class Ownership(SchemaTable):
     hall_usd_per_kW: Annotated[
         PriceFigure | None, label("hall", "Space, power and cooling.", "$ per kW")
     ] = None
-    spare_nodes: Annotated[Share | None, label("spares", "Of all nodes.", "share")] = None
     owned_nodes: Annotated[_Owned, label("nodes owned already", unit="nodes")] = 0
     device_usd: Annotated[
         PriceFigure | None,
@@ -280,7 +279,6 @@ class Ownership(SchemaTable):
     sold_share: Annotated[
         Share | None, label("share that is sold", "Of all hours; empty: all of them.", "share")
     ] = None
-    device_failures_per_year: PriceFigure | None = None
 
 
 class Prices(SchemaTable):

@@ -11,6 +11,7 @@ from nest_core.scenario.document import (
     scenario_title,
 )
 from nest_core.scenario.values import (
+    OF_FAILURES,
     OF_PRICES,
     ScenarioValues,
     expanded,
@@ -20,6 +21,7 @@ from nest_core.scenario.values import (
 )
 
 __all__ = [
+    "OF_FAILURES",
     "OF_PRICES",
     "Scenario",
     "ScenarioValues",

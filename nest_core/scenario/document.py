@@ -37,14 +37,17 @@ from nest_core.documents import (
 )
 from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
 from nest_core.documents.schema.checking import alternatives
+from nest_core.documents.schema.failures import FailureFile
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.scenario.values import (
     HERE,
+    OF_FAILURES,
     OF_PRICES,
     ScenarioValues,
     expanded,
     fabric_document,
+    failures_of,
     scenario_document,
     values_of,
 )
@@ -243,6 +246,11 @@ class Scenario:
         return build_fabric(checked(FabricFile, self.fabric_table, "fabric."))
 
     @property
+    def failures(self) -> FailureFile:
+        """Return what strikes it, also where the rest is no scenario."""
+        return failures_of(*expanded(self.document, self.overrides, self.folder), self.folder)
+
+    @property
     def fabric_table(self) -> dict[str, Any]:
         """Return the fabric's document with its overrides in it; InputError where there is none."""
         merged, changes = expanded(self.document, self.overrides, self.folder)
@@ -384,18 +392,18 @@ def scenario_or_fabric(name: str, overrides: Mapping[str, Any], folder: Path | N
     Raises
     ------
     InputError
-        If there is none, or of a fabric an override that is not of it or of the prices.
+        If there is none, or of a fabric an override that is not of it, of prices or of failures.
     """
     if name in preset_names("scenarios") or _is_scenario(name, folder):
         document, inside = scenario_document(name, folder)
         return Scenario(document, overrides, inside)
     for key in overrides:
         require(
-            key == "prices" or key.startswith(("fabric.", OF_PRICES)),
+            key in ("failures", "prices") or key.startswith(("fabric.", OF_FAILURES, OF_PRICES)),
             "--set",
-            "must name a key of the fabric or of the prices, where there is no scenario",
+            "must name a key of the fabric, the prices or the failures, where there is no scenario",
             key,
-            "start it with fabric. or prices.",
+            "name one of those",
         )
     return Scenario({"fabric": fabric_document(name, folder)}, overrides, folder)
 

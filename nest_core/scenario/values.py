@@ -6,7 +6,7 @@ A scenario names a fabric, an accelerator and a model, or holds a fabric inline;
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,9 @@ from nest_core.documents import (
     require,
     to_gib,
 )
+from nest_core.documents.failures import DEFAULT, load_failures
 from nest_core.documents.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
+from nest_core.documents.schema.failures import FailureFile
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import (
     NARROW,
@@ -45,10 +47,12 @@ from nest_core.workload import check_modules, load_model, model_table, ordered
 
 __all__ = [
     "HERE",
+    "OF_FAILURES",
     "OF_PRICES",
     "ScenarioValues",
     "expanded",
     "fabric_document",
+    "failures_of",
     "load_fabric",
     "scenario_document",
     "values_of",
@@ -56,8 +60,8 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 
-OF_PRICES = "prices."
-"""What keys of the price list start with."""
+OF_FAILURES, OF_PRICES = "failures.", "prices."
+"""What keys of the failure file start with, and those of the price list."""
 
 HERE = Path()
 """The folder in which a person's command or program runs."""
@@ -81,6 +85,8 @@ class ScenarioValues(Job):
         Of the random baselines.
     baseline_space : {"own", "paper"}
         What baselines choose from: all of ``space``, or the axes that each has in the paper.
+    failures : FailureFile
+        What days to train count with; no plan depends on it.
     """
 
     name: str
@@ -91,6 +97,7 @@ class ScenarioValues(Job):
     time_limit_s: float
     top: int
     baselines: tuple[str, ...]
+    failures: FailureFile = field(hash=False)
     seed: int = 0
     baseline_space: Literal["own", "paper"] = "own"
 
@@ -140,9 +147,25 @@ def values_of(
     if any(key.startswith("workload.model.") for key in changes):
         _name_to_sizes(merged, changes, folder)
     for key, value in changes.items():
-        if not key.startswith(OF_PRICES):  # the bill's, which reads them over its whole list
+        if not key.startswith((OF_FAILURES, OF_PRICES)):  # which are read over whole files
             assign(merged, key, value)
-    return _scenario(checked(ScenarioFile, merged), folder)
+    failures = failures_of(merged, changes, folder)
+    return _scenario(checked(ScenarioFile, merged), failures, folder)
+
+
+def failures_of(
+    merged: Mapping[str, Any], changes: Mapping[str, Any], folder: Path | None
+) -> FailureFile:
+    """Return what strikes a scenario; parameters as `expanded` returns them."""
+    return load_failures(
+        changes.get("failures", merged.get("failures")) or DEFAULT,
+        folder,
+        {
+            key.removeprefix(OF_FAILURES): value
+            for key, value in changes.items()
+            if key.startswith(OF_FAILURES)
+        },
+    )
 
 
 def expanded(
@@ -311,7 +334,7 @@ def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Pa
         assign(document, "workload.model", table)
 
 
-def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
+def _scenario(file: ScenarioFile, failures: FailureFile, folder: Path | None) -> ScenarioValues:
     fabric = build_fabric(file.fabric)
     accelerator = accelerator_of(file.accelerator, folder)
     stack = _stack(file.stack, accelerator, folder)
@@ -386,6 +409,7 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
         time_limit_s=file.search.time_limit_s or float("inf"),
         top=file.search.top,
         baselines=tuple(file.baselines.names),
+        failures=failures,
         seed=file.baselines.seed,
         baseline_space=file.baselines.space,
         gradient_bytes=float(work.gradient_bytes or 0),

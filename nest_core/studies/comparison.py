@@ -17,7 +17,14 @@ from nest_core.documents import InputError, assign, csv_text, require
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
 from nest_core.network import collapse, level_blocks
 from nest_core.planner.baselines import evaluate_baselines
-from nest_core.scenario import Scenario, ScenarioValues, expanded
+from nest_core.report.explain.training import training
+from nest_core.scenario import (
+    OF_FAILURES,
+    OF_PRICES,
+    Scenario,
+    ScenarioValues,
+    expanded,
+)
 from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.decision import Decision, DecisionInputs, check_jobs, decide
 from nest_core.studies.equal_budget import Budget, at_budget, spent
@@ -30,7 +37,6 @@ from nest_core.studies.whole_bill import (
     WholeBill,
     bill_of_scenario,
     scenario_prices,
-    training_of,
 )
 
 __all__ = [
@@ -48,6 +54,7 @@ __all__ = [
     "planned_candidate",
     "settings_of",
     "with_further",
+    "with_overrides",
 ]
 
 FEWEST, MOST = 2, 6
@@ -83,12 +90,7 @@ class Comparison:
         """Return the table: one line per figure, a value and a text per candidate."""
         return lines(self.candidates, self.budget)
 
-    def at(
-        self,
-        changes: Mapping[str, Any],
-        tokens: float | None = None,
-        assumed: DecisionInputs | None = None,
-    ) -> Self:
+    def at(self, changes: Mapping[str, Any], assumed: Mapping[str, Any] | None = None) -> Self:
         """Return the same plans under other prices.
 
         Parameters
@@ -96,22 +98,23 @@ class Comparison:
         changes : mapping
             Dotted keys of the price list (``ownership.pue.typical``) to values, over each
             scenario's own.
-        tokens : float, optional
-            Of the training run; 20 per parameter without.
-        assumed : DecisionInputs, optional
-            The present ones without.
+        assumed : mapping, optional
+            As of `compare`; what the decision takes for granted now without it.
         """
+        tokens, limits, failing = assumptions_of(assumed or {})
         moved = (
             replace(
                 candidate,
-                owned=_owned(candidate.scenario, scenario_prices(candidate.source, changes)),
-                training=training_of(
-                    candidate.scenario, candidate.report, candidate.sureness, tokens
-                ),
+                owned=_owned(values, scenario_prices(candidate.source, changes)),
+                training=training(values, candidate.report, tokens, candidate.interval)
+                if candidate.report and candidate.interval
+                else None,
             )
             for candidate in self.candidates
+            for failures in [with_overrides(candidate.source, failing).failures]
+            for values in [replace(candidate.scenario, failures=failures)]
         )
-        return type(self)(tuple(moved), self.budget, assumed or self.assumed)
+        return type(self)(tuple(moved), self.budget, self.assumed if assumed is None else limits)
 
     def rows(self) -> list[dict[str, float | str | None]]:
         """Return one row per candidate: its name, then every figure; units stand in the names."""
@@ -137,7 +140,7 @@ def compare(
     level_wise: bool = False,
     device_usd: float | None = None,
     prices: Mapping[str, Any] | None = None,
-    assumed: Mapping[str, float | None] | None = None,
+    assumed: Mapping[str, Any] | None = None,
     one_job: bool = False,
 ) -> Comparison:
     """Solve and compare scenarios.
@@ -158,7 +161,8 @@ def compare(
     prices : mapping, optional
         Dotted keys of the price list to values, over each scenario's own.
     assumed : mapping, optional
-        ``hours`` and ``max_loss`` of `DecisionInputs`, ``tokens`` of the training run.
+        ``hours`` and ``max_loss`` of `DecisionInputs`, ``tokens`` of the training run, and
+        overrides of every scenario's failures: ``failures``, by name, and keys that start so.
     one_job : bool
         Whether scenarios that do not train the same are refused, before any is planned.
 
@@ -168,7 +172,8 @@ def compare(
         For what is no comparison; for a scenario that is none, with its name in front.
     """
     _check_names([name for name, _ in entries])
-    tokens, limits = assumptions_of(assumed or {})
+    *_, failing = assumptions_of(assumed or {})
+    entries = [(name, with_overrides(scenario, failing)) for name, scenario in entries]
     values = [_values(name, scenario) for name, scenario in entries]
     if one_job:
         check_jobs(values)
@@ -179,15 +184,22 @@ def compare(
     for name, scenario in entries:
         candidate = planned_candidate(name, scenario, listed)
         more = further_figures(
-            scenario, candidate.report, limit, listed, failures=failures, level_wise=level_wise
+            scenario,
+            candidate.report,
+            limit,
+            listed,
+            failures=failures,
+            level_wise=level_wise,
         )
         candidates.append(with_further(candidate, more))
     result = comparison_of([scenario for _, scenario in entries], candidates, limit)
-    return result.at(listed, tokens, limits)
+    return result.at(listed, assumed or {})
 
 
-def assumptions_of(assumed: Mapping[str, float | None]) -> tuple[float | None, DecisionInputs]:
-    """Return tokens of the training run and what a decision takes for granted.
+def assumptions_of(
+    assumed: Mapping[str, Any],
+) -> tuple[float | None, DecisionInputs, dict[str, Any]]:
+    """Return tokens of the training run, what a decision takes for granted, overrides of failures.
 
     Raises
     ------
@@ -195,19 +207,25 @@ def assumptions_of(assumed: Mapping[str, float | None]) -> tuple[float | None, D
         For other names, or a value out of its range.
     """
     given = {name: value for name, value in assumed.items() if value is not None}
+    failures = {name: given.pop(name) for name in list(given) if f"{name}.".startswith(OF_FAILURES)}
     highs = {"hours": 1.0, "max_loss": 1.0, "tokens": 1e18}
     for name, value in given.items():
         high = highs.get(name)
-        require(high, "assumed", "must name hours, max_loss or tokens", name, "change it")
+        require(high, "assumed", "must name hours, max_loss, tokens or failures", name, "change it")
         require(
-            high is not None and 0 <= value <= high,
+            isinstance(value, int | float) and high is not None and 0 <= value <= high,
             name.replace("_", "-"),
             f"must be from 0 to {high:g}",
             value,
             "change it",
         )
     limits = DecisionInputs(given.get("hours", 1.0), given.get("max_loss", MAX_LOSS))
-    return given.get("tokens"), limits
+    return given.get("tokens"), limits, failures
+
+
+def with_overrides(scenario: Scenario, overrides: Mapping[str, Any]) -> Scenario:
+    """Return a scenario under more overrides."""
+    return replace(scenario, overrides={**scenario.overrides, **overrides})
 
 
 def planned_candidate(
@@ -253,15 +271,14 @@ def further_figures(
     values, listed = scenario.values, scenario_prices(scenario, prices)
     more: dict[str, Any] = {}
     if failures and report is not None:
-        best, more["losses"] = losses(
-            scenario, report, _owned(values, listed).spare_nodes, stop=stop
-        )
+        spares = _owned(values, listed).spare_nodes
+        best, more["losses"] = losses(scenario, report, spares, stop=stop)
         if best is not report:
             sure = sureness_of(values, values.problem(), best)
             more |= {
                 "report": best,
                 "sureness": sure,
-                "training": training_of(values, best, sure, None),
+                "training": training(values, best, None, sure.interval),
             }
     if budget is not None:
         more["at_budget"] = at_budget(scenario, budget, listed, stop=stop)
@@ -335,7 +352,7 @@ def _values(name: str, scenario: Scenario) -> ScenarioValues:
 
 
 def _owned(values: ScenarioValues, prices: Prices) -> Owned:
-    return owned(values.fabric, prices, values.accelerator.name)
+    return owned(values.fabric, prices, values.accelerator.name, failures=values.failures)
 
 
 def budget_of(
@@ -378,7 +395,8 @@ def settings_of(scenario: Scenario) -> dict[str, str]:
     ('40', 'llama2-7b', 'true')
     """
     merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
-    sizes = {key: changes.pop(key) for key in list(changes) if key.startswith(f"{_MODEL}.")}
+    apart = (f"{_MODEL}.", OF_FAILURES, OF_PRICES)  # of what may be a name in the document
+    parts = {key: changes.pop(key) for key in list(changes) if key.startswith(apart)}
     for key, value in changes.items():
         assign(merged, key, value)
     table = checked(ScenarioFile, merged).model_dump(by_alias=True, exclude_none=True)
@@ -387,7 +405,7 @@ def settings_of(scenario: Scenario) -> dict[str, str]:
     _flatten("", table, settings)
     model = table["workload"]["model"]
     settings[_MODEL] = str(model["name"] if isinstance(model, dict) else model)
-    return settings | {key: _text(value) for key, value in sizes.items()}
+    return settings | {key: _text(value) for key, value in parts.items()}
 
 
 def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:

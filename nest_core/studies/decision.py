@@ -2,8 +2,8 @@
 
 `decide` puts planned designs in order by the rule of `nest_core.studies.ranking`. What is to be
 small follows from the goal: the whole bill over what is trained, or the days where bills do not
-have the same in them. Where the cluster trains this model for a part of its hours only,
-an accelerator is worth as much in every design for the rest of them
+have the same in them; both with failures. Where the cluster trains this model for a part of its
+hours only, an accelerator is worth as much in every design for the rest of them
 (`nest_core.studies.whole_bill.with_hours`, with the first design as the reference). What would
 change the choice is found by moving one assumption at a time and applying the rule again.
 """
@@ -59,6 +59,7 @@ __all__ = [
     "cost_table",
     "costs_of",
     "decide",
+    "effective_rates",
     "is_priced",
     "refusal",
     "scaled_sd",
@@ -67,7 +68,7 @@ __all__ = [
 
 _MIN_HOURS = 0.05
 _MAX_TIMES = 4.0
-"""Of the typical price of an accelerator, up to which a change is looked for."""
+"""Of an accelerator's typical price and of counted failures, up to which a change is sought."""
 FAR = 100.0
 """Times the price of an accelerator, beyond which a break-even is of no interest."""
 _PROVEN = 1e-3
@@ -89,6 +90,8 @@ class DecisionInputs:
         Added to those of the bill.
     network, energy : float
         From -1, the low end of the price list, over 0, typical, to 1, the high end.
+    failures : float
+        How often everything fails, over what was counted; the same for all designs.
     log_faster : tuple of float
         Logarithms of factors on the speeds of designs, as listed; empty: as predicted.
     """
@@ -99,6 +102,7 @@ class DecisionInputs:
     years: float = 0.0
     network: float = 0.0
     energy: float = 0.0
+    failures: float = 1.0
     log_faster: tuple[float, ...] = ()
 
 
@@ -126,6 +130,9 @@ class _Figure:
 
 FIGURES = {
     "tokens_per_s": _Figure(lambda bill: bill.tokens_per_s, 1),
+    "effective_share": _Figure(
+        lambda bill: bill.training.effective_share if bill.training else None
+    ),
     "days": _Figure(lambda bill: bill.training.days if bill.training else None, -1),
     "usd_per_million_tokens": _Figure(lambda bill: typical(bill.usd_per_million_tokens), -1),
     "total_usd": _Figure(lambda bill: bill.owned.total_usd.typical),
@@ -194,6 +201,12 @@ class Decision:
     def table(self) -> dict[str, FloatArray]:
         """What costs are computed from, by design as listed."""
         return cost_table(self.listed)
+
+    def _table_under(self, assumed: DecisionInputs) -> dict[str, FloatArray]:
+        """Return the same where failures are more frequent."""
+        if assumed.failures == 1.0:
+            return self.table
+        return self.table | {"rate": effective_rates(self.listed, assumed.failures)}
 
     @property
     def left_out(self) -> tuple[WholeBill, ...]:
@@ -266,12 +279,13 @@ class Decision:
         places = self.order[0][0], self.listed.index(bill)
         if not is_cost:
             return WIDTH * float(self.log_sd[places])
-        _, follows, _ = costs_of(self.table, self.goal, self.assumed)
+        _, follows, _ = costs_of(self._table_under(self.assumed), self.goal, self.assumed)
         return WIDTH * float(scaled_sd(self.log_sd, follows)[places])
 
     def dearer(self, bill: WholeBill, assumed: DecisionInputs | None = None) -> float:
         """Return how much more a design costs than the best, by what decides, as a share."""
-        costs, *_ = costs_of(self.table, self.goal, assumed or self.assumed)
+        assumed = assumed or self.assumed
+        costs, *_ = costs_of(self._table_under(assumed), self.goal, assumed)
         return float(costs[self.listed.index(bill)] / costs[self.order[0][0]] - 1.0)
 
     @cached_property
@@ -294,7 +308,7 @@ class Decision:
 
     def best_under(self, assumed: DecisionInputs) -> int:
         """Return the place in ``listed`` of the design that the rule chooses there."""
-        costs, follows, tie_orders = costs_of(self.table, self.goal, assumed)
+        costs, follows, tie_orders = costs_of(self._table_under(assumed), self.goal, assumed)
         return choose(costs, scaled_sd(self.log_sd, follows), tie_orders)
 
     @cached_property
@@ -384,6 +398,7 @@ class Decision:
             yield self._part("energy", best.yearly_usd, "energy", " a year")
         if self.rival is not None:
             yield self._speed(self.rival)
+            yield self._failures()
         if any(bill.losses for bill in self.listed):
             yield Assumption(
                 "worst single failure",
@@ -403,6 +418,7 @@ class Decision:
         best, years = self.best.owned, self.best.owned.years
         yield self._hours(min(0.5, self.assumed.hours))
         yield self._speed(rival)
+        yield self._failures()
         yield self._years(max(1.0, years - 1) - years if years > 1 else 0.0, 1.0)
         if price is not None and price.high > price.low:
             yield self._device_usd(price.typical, price.low, price.high)
@@ -418,6 +434,17 @@ class Decision:
             high,
             lambda at: replace(self.assumed, device_usd=at),
             lambda at: f"an accelerator with its server share costs {format_money(at)}",
+        )
+
+    def _failures(self) -> Assumption:
+        return Assumption(
+            "failures",
+            f"none to {_MAX_TIMES:g} times",
+            self.assumed.failures,
+            0.0,
+            _MAX_TIMES,
+            lambda at: replace(self.assumed, failures=at),
+            lambda at: f"everything fails {at:.3g} times as often as it was counted",
         )
 
     def _hours(self, low: float) -> Assumption:
@@ -594,7 +621,7 @@ def cost_table(bills: Sequence[WholeBill]) -> dict[str, FloatArray]:
 
     every = [bill.owned for bill in bills]
     return {
-        "rate": np.array([bill.tokens_per_s for bill in bills]),
+        "rate": effective_rates(bills),
         "devices": np.array([float(owned.devices) for owned in every]),
         "paid": np.array([owned.devices * (1.0 + owned.spares) for owned in every]),
         "device_usd": np.array([typical(owned.device_usd) or 0.0 for owned in every]),
@@ -607,6 +634,12 @@ def cost_table(bills: Sequence[WholeBill]) -> dict[str, FloatArray]:
         "lost": np.array([bill.worst_loss[0] if bill.worst_loss else np.inf for bill in bills]),
         "is_priced": np.array([float(is_priced(bills))]),
     }
+
+
+def effective_rates(bills: Sequence[WholeBill], failures: float = 1.0) -> FloatArray:
+    """Return what planned designs train where everything fails so often, tokens/s, (n,)."""
+    runs = (bill.training for bill in bills)
+    return np.array([run.effective_tokens_per_s(failures) if run else np.nan for run in runs])
 
 
 def unpriced(bills: Sequence[WholeBill], part: str = "") -> str:

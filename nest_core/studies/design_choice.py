@@ -14,12 +14,13 @@ import numpy as np
 from nest_core.bill.ownership import HOURS_PER_YEAR
 from nest_core.documents.schema.study import Goal
 from nest_core.network import FloatArray
-from nest_core.report.explain import DAY_S, quantity
+from nest_core.report.explain import quantity
 from nest_core.studies.decision import (
     DecisionInputs,
     comparable_goal,
     cost_table,
     costs_of,
+    effective_rates,
     scaled_sd,
     unpriced,
 )
@@ -143,6 +144,7 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
                     bill_of_scenario,
                     planned.design.name,
                     replace(member.scenario, overrides=planned.design.changes),
+                    tokens=tokens * member.weight,
                     failures=True,
                 )
                 for member in study.members
@@ -168,7 +170,7 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
             bills,
             0,
             value_of(goal, planned, bills[0]),
-            _span(bills, weights, tokens),
+            _span(bills),
             (),
             TieOrder(False, 0.0, 0.0),
         )
@@ -183,7 +185,7 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
     )
     lost = [(contender.worst_loss or (math.inf, ""))[0] for contender in contenders]
     table = cost_table(bought) | {
-        "rate": np.array([planned.tokens_per_s for planned, _ in pairs]),
+        "rate": np.array([planned.effective_tokens_per_s for planned, _ in pairs]),
         "lost": np.array(lost),
     }
     return _ordered(choice, table)
@@ -195,7 +197,7 @@ def value_of(goal: Goal, planned: Planned, bill: WholeBill) -> float:
         return planned.days
     paid = planned.design.power_W if goal == "tokens_per_W" else planned.design.price_usd
     sold_s = bill.owned.years * HOURS_PER_YEAR * 3600.0 * (bill.owned.sold_share or 1.0)
-    return planned.tokens_per_s / paid * (sold_s if goal == "tokens_per_usd" else 1.0)
+    return planned.effective_tokens_per_s / paid * (sold_s if goal == "tokens_per_usd" else 1.0)
 
 
 def in_words(goal: Goal, value: float) -> str:
@@ -231,7 +233,7 @@ def _ordered(choice: DesignChoice, table: Mapping[str, FloatArray]) -> DesignCho
 def _log_sd(rows: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatArray:
     """Return the standard deviations of the logarithms of ratios of days, pair by pair."""
     sd = np.zeros((len(rows), len(rows)))
-    times = [weights / np.array([bill.tokens_per_s for bill in bills], float) for bills in rows]
+    times = [weights / effective_rates(bills) for bills in rows]
     shares = [time / time.sum() for time in times]  # of the time of the mix, of every model
     for a, b in itertools.combinations(range(len(rows)), 2):
         of_models = [
@@ -242,14 +244,11 @@ def _log_sd(rows: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatAr
     return sd
 
 
-def _span(bills: Sequence[WholeBill], weights: FloatArray, tokens: float) -> tuple[float, float]:
-    """Return the ends of every model's interval, as if they came together."""
-    ends = np.zeros(2)
-    for bill, weight in zip(bills, weights, strict=True):
-        if bill.sureness is not None and bill.tokens_per_s:
-            mean = tokens * weight / bill.tokens_per_s / DAY_S
-            ends += np.array(bill.sureness.interval.around(mean))
-    return float(ends[0]), float(ends[1])
+def _span(bills: Sequence[WholeBill]) -> tuple[float, float]:
+    """Return the ends of every model's days, as if they came together."""
+    spans = np.array([bill.training.span for bill in bills if bill.training])
+    low, high = spans.sum(axis=0).tolist()
+    return low, high
 
 
 _PARTS = {
@@ -365,7 +364,7 @@ def decision_model(study: Study, choice: DesignChoice) -> DecisionModel:
     """Return the arrays of a choice between designs."""
     contenders = choice.contenders
     rows = [contender.bills for contender in contenders]
-    seconds = [[1.0 / (bill.tokens_per_s or np.nan) for bill in row] for row in rows]
+    seconds = 1.0 / np.array([effective_rates(row) for row in rows])
     parameters, slopes, covariance = _joint(choice)
     return DecisionModel(
         goal=choice.goal,
@@ -375,7 +374,7 @@ def decision_model(study: Study, choice: DesignChoice) -> DecisionModel:
         log_sd=choice.log_sd,
         models=[member.name for member in study.members],
         weights=np.array([member.weight for member in study.members]),
-        seconds_per_token=np.array(seconds),
+        seconds_per_token=seconds,
         devices=np.array([float(row[0].owned.devices) for row in rows]),
         power_W=np.array([contender.planned.design.power_W for contender in contenders]),
         part_usd=_part_usd(choice),

@@ -4,8 +4,9 @@ Price and power of every design are computed; its days take an exact plan. No de
 than a non-blocking fabric with the same NICs (`non_blocking`), whose plan is its bound. Designs are
 planned from the cheapest on; one that a planned design beats in price and power, and in days by its
 bound, is left out: whatever its plan, it is in no Pareto set. Of the others no plan is looked for
-that takes longer than a planned design which is no dearer and draws no more. What does not meet the
-study's constraints beats nothing.
+that takes longer than a planned design which is no dearer and draws no more. Days are with failures
+(`nest_core.reliability`), bounds without: failures only add to them. What does not meet the study's
+constraints beats nothing.
 """
 
 import math
@@ -20,7 +21,7 @@ from nest_core.studies.design_space import Bought, Design, Refused, design_space
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.solving import Stop, never
-from nest_core.studies.study import Study, StudyPoint
+from nest_core.studies.study import EFFECTIVE, Study, StudyPoint
 
 __all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs", "tokens_of"]
 
@@ -38,10 +39,10 @@ class Planned:
     Parameters
     ----------
     design : Design
-    tokens_per_s : float
-        Of the mix.
+    effective_tokens_per_s : float
+        Of the mix, failures counted.
     days : float
-        Of the training run.
+        Of the training run, with failures.
     plan : str
         In words.
     gap : float
@@ -49,7 +50,7 @@ class Planned:
     """
 
     design: Design
-    tokens_per_s: float
+    effective_tokens_per_s: float
     days: float
     plan: str
     gap: float
@@ -167,7 +168,7 @@ class _DesignSearch(RowCache):
         axis = Parameter(
             "design", "design", values=tuple(range(len(changes))), changes=changes.__getitem__
         )
-        self.study = replace(study, axes=(axis,), metrics=("tokens_per_s",))
+        self.study = replace(study, axes=(axis,), metrics=(EFFECTIVE,))
         self._keys = [
             [self.study.key(member, change) for member in study.members] for change in changes
         ]
@@ -260,8 +261,9 @@ class _DesignSearch(RowCache):
         """Take a design's plan, or why it has none."""
         self.gap = max(self.gap, row["gap"] or 0.0)
         if row["meets"]:
-            days = self._tokens / row["tokens_per_s"] / DAY_S
-            self.planned.append(Planned(design, row["tokens_per_s"], days, row["plan"], row["gap"]))
+            rate = row[EFFECTIVE]
+            days = self._tokens / rate / DAY_S
+            self.planned.append(Planned(design, rate, days, row["plan"], row["gap"]))
         else:
             self.refused.append({"name": design.name, "reason": row["reason"]})
 

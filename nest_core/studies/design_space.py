@@ -23,6 +23,7 @@ from nest_core.bill.cables import cable_schedule
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices
 from nest_core.documents import GB, InputError, format_ratio, humanise_rate
+from nest_core.documents.schema.failures import FailureFile
 from nest_core.documents.schema.study import DesignTable
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, Tier
 from nest_core.fabric.same_size import (
@@ -166,6 +167,7 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
             "pick " + ", ".join(KINDS),
         )
     prices = scenario_prices(study.members[0].scenario)
+    failures = study.members[0].scenario.failures
     names: dict[str, str] = {}
     designs: list[Design] = []
     refused: list[Refused] = []
@@ -178,7 +180,7 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
             if (bought.accelerator, fabric) in built:  # as a torus: no switches of a radix
                 continue
             built.add((bought.accelerator, fabric))
-            bill = owned(fabric, prices, names[bought.accelerator])
+            bill = owned(fabric, prices, names[bought.accelerator], failures=failures)
         except InputError as error:
             refused.append({"name": name, "reason": str(error)})
             continue
@@ -413,12 +415,15 @@ def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[GrowthPath, .
     if table is None or len(table.phases) < 2:
         return ()
     prices = scenario_prices(study.members[0].scenario)
-    ways = [way for design in designs for way in _ways(design, table.phases, prices)]
+    failures = study.members[0].scenario.failures
+    ways = [way for design in designs for way in _ways(design, table.phases, prices, failures)]
     least = min((way.phases[0].paid_usd for way in ways), default=0.0)
     return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in ways)
 
 
-def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[GrowthPath]:
+def _ways(
+    design: Design, devices: Sequence[int], prices: Prices, failures: FailureFile
+) -> Iterator[GrowthPath]:
     fabrics, reason = [design.fabric], ""
     for count in devices[1:]:
         try:
@@ -426,7 +431,7 @@ def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Gr
         except InputError as error:
             reason = f"none of {count:,} devices: {error}"
             break
-    small = tuple(_phases(fabrics, design.accelerator, prices))
+    small = tuple(_phases(fabrics, design.accelerator, prices, failures))
     yield GrowthPath(design.name, SMALL, small, reason)
     last = fabrics[-1]
     if isinstance(last, Clos) and len({phase.tiers for phase in small}) > 1:
@@ -434,16 +439,17 @@ def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Gr
             roomy = [replace(last, devices=fabric.devices) for fabric in fabrics]
         except InputError:
             return  # fewer devices than a fabric of so many tiers can have
-        yield GrowthPath(
-            design.name, ROOM, tuple(_phases(roomy, design.accelerator, prices)), reason
-        )
+        phases = tuple(_phases(roomy, design.accelerator, prices, failures))
+        yield GrowthPath(design.name, ROOM, phases, reason)
 
 
-def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> Iterator[GrowthPhase]:
+def _phases(
+    fabrics: Sequence[Fabric], accelerator: str, prices: Prices, failures: FailureFile
+) -> Iterator[GrowthPhase]:
     bought: Counter[tuple[str, str]] = Counter()
     before: Counter[tuple[str, str]] = Counter()
     for fabric in fabrics:
-        bill = owned(fabric, prices, accelerator)
+        bill = owned(fabric, prices, accelerator, failures=failures)
         links = Counter((cable.a, cable.b) for cable in cable_schedule(fabric, prices).cables)
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
         moved, before = (before - links).total(), links

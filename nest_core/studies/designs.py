@@ -1,9 +1,9 @@
 """Which designs a bill weighs: a scenario or a fabric, and what it is set beside.
 
 A design beside another is named in short: ``4:1``, a ratio of the innermost tier of the same
-fabric; a topology of the same devices and NICs (`nest_core.fabric.same_size`); ``scale-up 72``,
-the same fabric with nodes of another size; ``spine=LPO``, with other optics of a tier; or another
-fabric, a preset's name or a file.
+fabric; a topology of the same devices and NICs (`nest_core.fabric.same_size`), and one of switches
+at a ratio, ``rail-optimised 2:1``; ``scale-up 72``, the same fabric with nodes of another size;
+``spine=LPO``, with other optics of a tier; or another fabric, a preset's name or a file.
 """
 
 import re
@@ -14,7 +14,14 @@ from typing import Any
 from nest_core.bill.ownership import owned
 from nest_core.documents import InputError, parse_ratio, require
 from nest_core.fabric import Clos, Fabric
-from nest_core.fabric.same_size import KINDS, same_size, size_of, with_scale_up
+from nest_core.fabric.same_size import (
+    KINDS,
+    TIERS,
+    FabricShape,
+    same_size,
+    size_of,
+    with_scale_up,
+)
 from nest_core.scenario import Scenario, fabric_document
 from nest_core.studies.solving import Stop
 from nest_core.studies.whole_bill import WholeBill, bill_of_scenario, scenario_prices
@@ -81,7 +88,10 @@ def whole_bills(
         ]
     require(tokens is None, "--tokens", "must be left out for a fabric", tokens, "name a scenario")
     return [
-        WholeBill(name or design.fabric.name, owned(design.fabric, scenario_prices(design)))
+        WholeBill(
+            name or design.fabric.name,
+            owned(design.fabric, scenario_prices(design), failures=design.failures),
+        )
         for name, design in designs.items()
     ]
 
@@ -146,9 +156,12 @@ def _change(scenario: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
             devices_per_host=0,
         )
         return {"fabric": resized.document()}
-    if name in KINDS:
+    kind, _, at = name.partition(" ")
+    leaf_ratio = parse_ratio(at)
+    if kind in (TIERS if leaf_ratio else KINDS) and (leaf_ratio or not at):
         try:
-            return {"fabric": same_size(fabric, name).document()}
+            shape = FabricShape((leaf_ratio or 1.0, 1.0))
+            return {"fabric": same_size(fabric, kind, shape).document()}
         except InputError as error:
             raise InputError(
                 "--compare", "must exist at this size", name, f"{error}"[:-1]

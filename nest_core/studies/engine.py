@@ -18,10 +18,11 @@ from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
 from nest_core.documents import InputError, grouped
 from nest_core.planner import search
+from nest_core.reliability.goodput import estimate
 from nest_core.scenario import Scenario
 from nest_core.studies.rows import RowCache, StudyRow, planned_row
 from nest_core.studies.solving import Stop, improved, losses, never, worst_of
-from nest_core.studies.study import StudyPoint
+from nest_core.studies.study import EFFECTIVE, StudyPoint
 from nest_core.studies.uncertainty import sureness_of
 
 __all__ = [
@@ -160,10 +161,15 @@ def plan_points(
             if result.best is None and limit < math.inf:  # of the limit, not of the scenario
                 more["status"] = "beyond" if result.certificate.proven else "failed"
             if "worst_loss" in details and result.best is not None:
-                spares = owned(values.fabric, prices, values.accelerator.name).spare_nodes
+                spares = owned(
+                    values.fabric, prices, values.accelerator.name, failures=values.failures
+                ).spare_nodes
                 best, lost = losses(scenario, result.best, spares, stop=stop)
                 result, worst = improved(result, best), worst_of(lost)
                 more["worst_loss"] = worst[0] if worst else None
+            if EFFECTIVE in details and result.best is not None:
+                of = estimate(problem, values.fabric, result.best.plan, values.failures)
+                more["effective_share"] = of.shares.effective
             if "interval" in details and result.best is not None:
                 more["sureness"] = sureness_of(values, problem, result.best)
             row = planned_row(values, problem, result, prices, **more)

@@ -74,6 +74,8 @@ class StudyRow:
         Its throughput beside that of the sweep's reference, in a sweep.
     worst_loss : float or None
         Share of throughput that the worst failed switch takes, if the study asks for it.
+    effective_share : float or None
+        Share of the time that failures leave, if the study asks for it.
     values : tuple of value
         Of the axes, in a sweep.
     """
@@ -99,6 +101,7 @@ class StudyRow:
     sureness: Sureness | None = field(default=None, compare=False)
     paired: PairedRate | None = None
     worst_loss: float | None = None
+    effective_share: float | None = None
     values: tuple[Value, ...] = ()
 
     @property
@@ -192,6 +195,11 @@ _METRICS: Mapping[str, Callable[[StudyRow], float | None]] = {
     "tokens_per_s_per_network_usd": lambda row: _over(row.tokens_per_s, row.network_usd),
     "tokens_per_s_per_network_W": lambda row: _over(row.tokens_per_s, row.network_W),
     "worst_loss": lambda row: row.worst_loss,
+    "effective_tokens_per_s": lambda row: (
+        None
+        if row.tokens_per_s is None or row.effective_share is None
+        else row.tokens_per_s * row.effective_share
+    ),
 }
 _LARGEST = ("memory_GiB", "network_usd", "network_kW", "bubble", "worst_loss")
 """Of a mix the largest; rates are those of all its tokens, and the rest the mean over the time."""
@@ -236,7 +244,7 @@ def _metric(study: Study, name: str, rows: Sequence[StudyRow]) -> float | None:
     if name in _LARGEST or len(values) == 1:
         return float(np.max(values))
     weights = np.array([member.weight for member in study.members])
-    if name.startswith("tokens_per_s"):
+    if "tokens_per_s" in name:
         return float(1.0 / np.sum(weights / values))
     rates = np.array([row.tokens_per_s for row in rows], dtype=float)
     return float(np.average(values, weights=weights / rates))

@@ -39,6 +39,7 @@ from nest_core.studies.designs import beside
 from nest_core.studies.parameters import Value, parameter_named, sweep_parameters, with_values
 
 __all__ = [
+    "EFFECTIVE",
     "Member",
     "Study",
     "StudyPoint",
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 MOST_POINTS = 1_000_000
-WORST_LOSS = "worst_loss"
+WORST_LOSS, EFFECTIVE = "worst_loss", "effective_tokens_per_s"
 SPINE = (
     "documents",
     "fabric",
@@ -60,6 +61,7 @@ SPINE = (
     "scenario",
     "studies",
     "bill",
+    "reliability",
 )
 """Packages that an answer follows from."""
 
@@ -98,7 +100,7 @@ class StudyPoint:
     overrides : mapping
         Of the member's document.
     details : tuple of str
-        What else is asked of its plan: ``"interval"``, ``"worst_loss"``.
+        What else is asked of its plan: ``"interval"``, or one of `Study.details`.
     """
 
     key: str
@@ -138,9 +140,12 @@ class Study:
 
     @property
     def details(self) -> tuple[str, ...]:
-        """What takes searches of its own: what one failed switch costs, where that is asked."""
-        is_asked = WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
-        return (WORST_LOSS,) if is_asked else ()
+        """What takes more than a plan, where that is asked: one failed switch, goodput."""
+        return tuple(
+            name
+            for name in (WORST_LOSS, EFFECTIVE)
+            if name in self.metrics or name in self.constraints
+        )
 
     def values(self, number: int) -> dict[str, Value]:
         """Return a point's values by the axes' columns; the last axis varies fastest."""

@@ -7,17 +7,17 @@ tokens, tokens per kWh, days and dollars of a training run. A fabric alone is bi
 What a person sets is the price list: a file, tables in the scenario (``[prices]``), dotted keys
 that start with ``prices.``.
 
-What designs train per dollar, and where the winner changes: a design trains R tokens/s on D
-accelerators, spares counted; beside them N dollars are paid once, for the network and its hall, and
-E a year, for energy and staff, over Y years. With x dollars for an accelerator and its share of the
-server, its whole cost is ``C = N + E Y + D x`` and it trains ``R Y / C`` per dollar. Of two designs
-the first is ahead exactly where ``R_1 C_2 - R_2 C_1 > 0``. That is affine in x: ``x (R_1 D_2 - R_2
-D_1) > R_2 (N_1 + E_1 Y) - R_1 (N_2 + E_2 Y)``, where the left factor says whose accelerators do
-more, the right side who trains more per dollar of the rest. It is affine in Y as well, and in the
-share y of its hours for which a cluster trains this model while accelerators are worth the same in
-all designs for the rest of them: there R becomes ``y R_i D_0 / R_0 + (1 - y) D_i`` with a design 0
-as the reference. So in each of the three there is one break-even at most, or one of them is ahead
-everywhere (docs/decisions/break-even.md).
+What designs train per dollar, and where the winner changes: a design trains R tokens/s, failures
+counted, on D accelerators, spares counted; beside them N dollars are paid once, for the network and
+its hall, and E a year, for energy and staff, over Y years. With x dollars for an accelerator and
+its share of the server, its whole cost is ``C = N + E Y + D x`` and it trains ``R Y / C`` per
+dollar. Of two designs the first is ahead exactly where ``R_1 C_2 - R_2 C_1 > 0``. That is affine in
+x: ``x (R_1 D_2 - R_2 D_1) > R_2 (N_1 + E_1 Y) - R_1 (N_2 + E_2 Y)``, where the left factor says
+whose accelerators do more, the right side who trains more per dollar of the rest. It is affine in Y
+as well, and in the share y of its hours for which a cluster trains this model while accelerators
+are worth the same in all designs for the rest of them: there R becomes ``y R_i D_0 / R_0 + (1 - y)
+D_i`` with a design 0 as the reference. So in each of the three there is one break-even at most, or
+one of them is ahead everywhere (docs/decisions/break-even.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from nest_core.documents.errors import require
 from nest_core.documents.schema import StudyTable, parameter
 from nest_core.network import Level, LevelBlocks, without_detours
 from nest_core.planner.baselines import Baseline
-from nest_core.report.explain.training import Training, training, usual_tokens
+from nest_core.report.explain.training import Training, training
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
 from nest_core.studies.solving import Stop, SwitchLoss, improved, losses, solve, worst_of
@@ -50,7 +50,6 @@ __all__ = [
     "crossing_of_years",
     "device_usd_of",
     "scenario_prices",
-    "training_of",
     "typical",
     "with_hours",
 ]
@@ -201,7 +200,7 @@ class WholeBill:
     sureness : Sureness or None
         Of the plan.
     training : Training or None
-        Of the tokens that were asked for.
+        Of the tokens that were asked for, with failures.
     losses : tuple of SwitchLoss
         What one failed switch of each tier costs; empty where that was not asked for, and where
         the fabric does not say which switches it has.
@@ -240,17 +239,23 @@ class WholeBill:
         )
 
     @property
+    def effective_tokens_per_s(self) -> float | None:
+        """Of the whole cluster, over the whole time: failures, saves and restarts are in it."""
+        return self.training.effective_tokens_per_s() if self.training else None
+
+    @property
     def caveat(self) -> str:
         """What its speed does not know about its fabric; empty without a plan."""
         return without_detours(self.scenario.fabric) if self.report and self.scenario else ""
 
     def cost(self, end: str = "typical", faster: float = 1.0) -> DesignCost | None:
         """Return what is weighed, at an end of the prices; None without a plan."""
-        if self.tokens_per_s is None:
+        rate = self.effective_tokens_per_s
+        if rate is None:
             return None
         owned = self.owned
         return DesignCost(
-            self.tokens_per_s * faster,
+            rate * faster,
             owned.devices,
             getattr(owned.besides_usd, end),
             getattr(owned.yearly_usd, end),
@@ -261,7 +266,7 @@ class WholeBill:
     @property
     def usd_per_million_tokens(self) -> PriceRange | None:
         """At the share of the hours that is sold; None without a plan or a price."""
-        hourly, rate = self.owned.usd_per_device_hour, self.tokens_per_s
+        hourly, rate = self.owned.usd_per_device_hour, self.effective_tokens_per_s
         return (
             None
             if hourly is None or rate is None
@@ -272,7 +277,7 @@ class WholeBill:
     def tokens_per_kWh(self) -> float | None:
         """At the meter where the PUE is known, all drawing what energy is billed for."""
         energy = self.owned.of("energy")
-        rate = self.tokens_per_s
+        rate = self.effective_tokens_per_s
         return (
             None
             if rate is None or not energy or not energy[0].count
@@ -324,6 +329,7 @@ class WholeBill:
             "usd_per_gpu_hour_range": _ends(owned.usd_per_device_hour),
             "device_usd": typical(owned.device_usd),
             "tokens_per_s": self.tokens_per_s,
+            "effective_share": run and run.effective_share,
             "usd_per_million_tokens": typical(self.usd_per_million_tokens),
             "usd_per_million_tokens_range": _ends(self.usd_per_million_tokens),
             "tokens_per_kwh": self.tokens_per_kWh,
@@ -333,6 +339,9 @@ class WholeBill:
                 "tokens": run.tokens,
                 "days": run.days,
                 "days_range": list(run.span),
+                "days_without_failures": run.days_without_failures,
+                "days_by_part": dict(run.parts),
+                "failures": run.goodput.file.name,
                 "usd": typical(self.training_usd),
                 "usd_range": _ends(self.training_usd),
             },
@@ -462,7 +471,12 @@ def bill_of_scenario(
     """
     values = scenario.values
     problem = problem or values.problem()
-    ownership = owned(values.fabric, prices or scenario_prices(scenario), values.accelerator.name)
+    ownership = owned(
+        values.fabric,
+        prices or scenario_prices(scenario),
+        values.accelerator.name,
+        failures=values.failures,
+    )
     solved, lost = solve(values, problem, stop=stop), tuple[SwitchLoss, ...]()
     if solved.best is None:
         return WholeBill(name, ownership, values, None, solved.reason)
@@ -476,24 +490,11 @@ def bill_of_scenario(
         values,
         best,
         sureness=sureness,
-        training=training_of(values, best, sureness, tokens),
+        training=training(values, best, tokens, sureness.interval),
         losses=lost,
         gap=improved(solved, best).certificate.gap,
         points=solved.certificate.points,
     )
-
-
-def training_of(
-    scenario: ScenarioValues, report: Report | None, sure: Sureness | None, tokens: float | None
-) -> Training | None:
-    """Return the training run of a plan, if there is one.
-
-    Of 20 tokens per parameter where nobody says of how many.
-    """
-    if report is None or sure is None:
-        return None
-    count = usual_tokens(scenario) if tokens is None else tokens
-    return training(scenario, report, count, sure.interval)
 
 
 def device_usd_of(bills: Sequence[WholeBill]) -> PriceRange | None:

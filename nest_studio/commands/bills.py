@@ -24,7 +24,15 @@ from nest_core.documents import (
     table,
     write_file,
 )
-from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts, watched
+from nest_studio.commands.output import (
+    Failures,
+    JsonFlag,
+    Sets,
+    emit,
+    emit_parts,
+    failure_tables,
+    watched,
+)
 
 if TYPE_CHECKING:
     from nest_core.bill.cables import Cable
@@ -159,6 +167,7 @@ def bill(
         ),
     ] = None,
     tokens: Annotated[float | None, typer.Option(help="Of the training run.")] = None,
+    failures: Failures = None,
     max_loss: MaxLoss = None,
     sheet: Sheet = None,
     as_json: JsonFlag = False,
@@ -170,18 +179,18 @@ def bill(
     from nest_core.studies.decision import decide
     from nest_core.studies.designs import whole_bills
 
-    changes = settings(sets or ())
+    changes = failure_tables(failures) | settings(sets or ())
     if prices is not None:  # a file of the person's, wherever the scenario's file is
         changes["prices"] = str(Path(prices).absolute()) if prices.endswith(".toml") else prices
     others = [] if compare is None else [part.strip() for part in compare.split(",")]
     first_design = scenario_or_fabric(design, changes, Path())
     with watched() as (_, stop):
         bills = whole_bills(first_design, others, tokens=tokens, failures=bool(others), stop=stop)
-    again = again_of(design, sets or (), prices, compare, tokens, max_loss)
+    again = again_of(design, sets or (), prices, compare, tokens, failures, max_loss)
     is_planned = "workload" in first_design.document and bool(others)
     decision = None
     if is_planned or sheet is not None:
-        _, assumed = assumptions_of({"max_loss": max_loss})
+        _, assumed, _ = assumptions_of({"max_loss": max_loss})
         decision = _decided(decide(bills, assumed), sheet, again)
     first, *_ = bills
     fields = first.to_json() | {
@@ -204,7 +213,8 @@ def compare(
         float | None,
         typer.Option(help="Share of its hours that the cluster trains this model, 0 to 1."),
     ] = None,
-    failures: Annotated[
+    failures: Failures = None,
+    lost_switch: Annotated[
         bool, typer.Option(help="Plan without one switch of every tier, too.")
     ] = True,
     sheet: Sheet = None,
@@ -218,7 +228,7 @@ def compare(
     from nest_core.studies.decision import decide
     from nest_core.studies.ranking import GOAL_FIGURES
 
-    changes, again = settings(sets or ()), ""
+    changes, again = failure_tables(failures) | settings(sets or ()), ""
     given = {
         name: value
         for name, value in {"hours": hours, "max_loss": max_loss}.items()
@@ -239,12 +249,14 @@ def compare(
         documents = [(Path(name).stem, *scenario_document(name, Path())) for name in scenarios]
         entries = [(name, Scenario(text, changes, folder)) for name, text, folder in documents]
         flags = [f"--{name.replace('_', '-')}={value:g}" for name, value in given.items()]
-        flags += [f"--set={setting}" for setting in sets or ()] + ["--no-failures"] * (not failures)
+        flags += [f"--set={setting}" for setting in sets or ()]
+        flags += [f"--failures={failures}"] * (failures is not None)
+        flags += ["--no-lost-switch"] * (not lost_switch)
         again = shlex.join(["nest-studio", "compare", *scenarios, *flags, "--sheet=FILE.html"])
     result = comparison.compare(
         entries,
         budget=question.get("budget"),
-        failures=failures and question.get("failures", True),
+        failures=lost_switch and question.get("failures", True),
         prices=question.get("prices"),
         assumed={**(question.get("assumed") or {}), **given},
         one_job=True,
@@ -259,11 +271,13 @@ def compare(
 
 
 def _design(bill: WholeBill) -> dict[str, Any]:
-    report, training, worst = bill.report, bill.training, bill.worst_loss
+    report, run, worst = bill.report, bill.training, bill.worst_loss
     return {
         "name": bill.name,
         "iteration_time_s": report.iteration_s if report else None,
-        "days": training.days if training else None,
+        "days": run and run.days,
+        "days_without_failures": run and run.days_without_failures,
+        "effective_share": run and run.effective_share,
         "usd": bill.owned.total_usd.typical,
         "power_w": bill.owned.power_W.typical,
         "worst_failure": {"lost": worst[0], "what": worst[1]} if worst else None,
@@ -312,6 +326,7 @@ def again_of(
     prices: str | None,
     compare: str | None,
     tokens: float | None,
+    failures: str | None,
     max_loss: float | None,
 ) -> str:
     """Return the command that makes a sheet again, as one types it."""
@@ -320,6 +335,7 @@ def again_of(
         ("--prices", prices),
         ("--compare", compare),
         ("--tokens", None if tokens is None else f"{tokens:.10g}"),
+        ("--failures", failures),
         ("--max-loss", None if max_loss is None else f"{max_loss:g}"),
         ("--sheet", "FILE.html"),
     )
@@ -403,7 +419,8 @@ def _figures(fields: Mapping[str, Any]) -> list[str]:
         price = "" if run["usd"] is None else f" and {format_money(run['usd'])}"
         lines.append(
             f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to "
-            f"{high:.3g}){price}"
+            f"{high:.3g}){price}, {run['days_without_failures']:.3g} without failures as of "
+            f"{run['failures']}"
         )
     if fields["gap"]:
         lines.append(f"plan not proven: up to {100 * fields['gap']:.3g} % from the best")

@@ -12,20 +12,31 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO
 
 import typer
 
-from nest_core.documents import InputError, humanise_seconds, plain, printable
+from nest_core.documents import (
+    InputError,
+    humanise_seconds,
+    load_toml,
+    named_file,
+    plain,
+    preset_names,
+    printable,
+)
 
 if TYPE_CHECKING:
     from nest_core.planner import Progress
 
 __all__ = [
+    "Failures",
     "JsonFlag",
     "emit",
     "emit_parts",
+    "failure_tables",
     "interrupts",
     "show",
     "tell_share",
@@ -41,6 +52,24 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key with a TOML value."),
 ]
 """The option ``--set`` that every command on a scenario takes."""
+
+Failures = Annotated[
+    str | None,
+    typer.Option(
+        "--failures",
+        metavar="NAME",
+        help="Published failure rates by name, or a file (TOML); the scenario's by default, which "
+        "are llama3-405b unless it names others.",
+    ),
+]
+"""The option ``--failures`` of every command that tells days to train."""
+
+
+def failure_tables(failures: str | None) -> dict[str, Any]:
+    """Return the setting of a scenario that ``--failures`` is: a preset's name, or a file's."""
+    if failures is None or failures in preset_names("failures"):
+        return {} if failures is None else {"failures": failures}
+    return {"failures": load_toml(named_file("failures", failures, Path(), field="failures"))}
 
 
 def emit(

@@ -13,7 +13,15 @@ import typer
 
 import nest_core as nest
 from nest_core.documents import GIB, plain, plural, require, settings, table, write_file
-from nest_studio.commands.output import JsonFlag, Sets, emit, show, tell_share, watched
+from nest_studio.commands.output import (
+    Failures,
+    JsonFlag,
+    Sets,
+    emit,
+    show,
+    tell_share,
+    watched,
+)
 from nest_studio.jobs.kernels import build_kernels
 
 if TYPE_CHECKING:
@@ -309,9 +317,7 @@ def compiled(
 def goodput(
     scenario: ScenarioName,
     plan: GivenPlan = None,
-    failures: Annotated[
-        str, typer.Option(help="Published failure rates by name, or a file (TOML).")
-    ] = "llama3-405b",
+    failures: Failures = None,
     tokens: Annotated[
         float | None, typer.Option(help="Of the training run; 20 per parameter by default.")
     ] = None,

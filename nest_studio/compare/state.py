@@ -70,7 +70,8 @@ __all__ = [
 AS_ON_PLAN = "as on Plan"
 ITS_OWN = "its own"
 LONGEST_ADDRESS = 4000
-SAME_SIZE = (*KINDS, *(map(format_ratio, (1, 2, 3, 4, 8))))
+RAILS = ("rail-optimised 2:1", "rail-optimised 4:1")
+SAME_SIZE = (*KINDS, *RAILS, *(map(format_ratio, (1, 2, 3, 4, 8))))
 """What the first scenario's devices and NICs can be put on with one click."""
 THOUSAND = 1000.0
 BUDGETS = {"none": None, "network price": "price", "network power": "power"}

@@ -401,8 +401,7 @@ def answer(
     below, rule = why(decision), [decision.rule]
     start = "So far: " if pending else ""
     words.html(f'<h1 class="nest-answer">{start}{html.escape(title(decision))}</h1>')
-    assumed = {"hours": typed.hours, "max_loss": typed.max_loss, "tokens": typed.tokens}
-    question = {**inputs, "prices": dict(typed.changes), "assumed": assumed}
+    question = {**inputs, "prices": dict(typed.changes), "assumed": dict(typed.assumed)}
     with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         pin_button(
             "comparison",

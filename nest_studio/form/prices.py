@@ -14,7 +14,8 @@ import streamlit as st
 from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number, typed_percent
 from nest_core.bill.ownership import devices_of_node
 from nest_core.bill.prices import load_prices
-from nest_core.documents import InputError, as_markdown, require
+from nest_core.documents import InputError, as_markdown, preset_names, require
+from nest_core.documents.failures import DEFAULT, load_failures
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.ranking import MAX_LOSS
 from nest_studio.form.fields import OneOf, Text, fold, widget
@@ -28,6 +29,9 @@ _OPTICS = f"{_OF}optics"
 _MEDIA = "cabling.media"
 _MAX_LOSS = f"{_OF}max_loss"
 _TOKENS = f"{_OF}tokens"
+_FAILURES = f"{_OF}failures"
+_SPARES = f"{_OF}spare_hosts"
+SPARES = "failures.recovery.spare_hosts.value"
 _LAST = "bill as last read"
 
 
@@ -39,18 +43,12 @@ class TypedPrices:
     ----------
     changes : mapping
         Of the price list, by dotted key.
-    hours : float
-        Share of the hours that train this model.
-    tokens : float or None
-        Of the training run.
-    max_loss : float
-        Share of the throughput that the worst single failure may cost where designs tie.
+    assumed : mapping
+        As `Comparison.at` takes it.
     """
 
     changes: Mapping[str, float | str]
-    hours: float
-    tokens: float | None
-    max_loss: float
+    assumed: Mapping[str, Any]
 
 
 def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
@@ -106,13 +104,43 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
             "go first.",
             lambda text: _number("Worst single failure", text, 0, 100, "0 to 100 %"),
         )
-        summary("what it trains")
-    return TypedPrices(
-        changes,
-        1.0 if hours is None else hours / 100,
-        tokens,
-        MAX_LOSS if lost is None else lost / 100,
+        failures = _failures(scenario)
+        summary("what it trains, what fails")
+    assumed = {
+        "hours": 1.0 if hours is None else hours / 100,
+        "max_loss": MAX_LOSS if lost is None else lost / 100,
+        "tokens": tokens,
+        **failures,
+    }
+    return TypedPrices(changes, assumed)
+
+
+def _failures(scenario: ScenarioValues | None) -> dict[str, Any]:
+    """Draw whose failures days are with, and how many hosts stand by; return the overrides."""
+    place, beside_it = st.columns(2)
+    name = widget(
+        _FAILURES,
+        OneOf(preset_names("failures"), empty=True),
+        None,
+        place=place,
+        label="Failures",
+        marked=True,
+        placeholder="as the scenarios",
+        help="Whose counted failures, spares and repairs days and dollars are with; a scenario "
+        f"that names none has those of {DEFAULT}.",
     )
+    file = load_failures(name) if name else scenario.failures if scenario else load_failures()
+    share = file.recovery.spare_hosts
+    spares = _typed(
+        _SPARES,
+        beside_it,
+        "Spare nodes, %",
+        f"{100 * share.value:.4g}",
+        f"Over those in use, bought and standing by: {share.source}.",
+        lambda text: _number("Spare nodes", text, 0, 100, "0 to 100 %"),
+    )
+    overrides = {"failures": name, SPARES: None if spares is None else spares / 100}
+    return {key: value for key, value in overrides.items() if value is not None}
 
 
 def use_prices(inputs: Mapping[str, Any]) -> None:
@@ -124,10 +152,12 @@ def use_prices(inputs: Mapping[str, Any]) -> None:
         st.session_state[f"{_OF}{price.name}"] = _typed_text(prices.get(price.key), price.scale)
     st.session_state[_OPTICS] = prices.get(_MEDIA)
     assumed = dict(inputs.get("assumed") or {})
+    st.session_state[_FAILURES] = assumed.get("failures")
     for key, name, scale in (
         (_HOURS, "hours", 100),
         (_MAX_LOSS, "max_loss", 100),
         (_TOKENS, "tokens", 1),
+        (_SPARES, SPARES, 100),
     ):
         st.session_state[key] = _typed_text(assumed.get(name), scale)
 

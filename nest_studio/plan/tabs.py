@@ -45,7 +45,6 @@ from nest_core.report.explain import (
     shadow_table,
     stage_rows,
     terms_table,
-    training,
     training_headline,
     why_line,
     withheld,
@@ -153,36 +152,33 @@ _PARTS = (
 
 
 @st.fragment
-def why_section(answer: Answer, scenario: Scenario, tokens: float) -> None:
+def why_section(answer: Answer, scenario: Scenario, run: TrainingRun) -> None:
     """Training time, and explanations that are computed when they are opened.
 
     Parameters
     ----------
     answer : Answer
     scenario : Scenario
-    tokens : float
-        Of the training run.
+    run : TrainingRun
     """
     best = answer.result.best
     st.space("small")
     facts("Why this plan" if best else "Your own plan", kind="nest-title")
     if best is not None and answer.interval is not None:
         facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
-        _training(answer, best, answer.interval, scenario, tokens)
+        _training(answer, best, answer.interval, scenario, run)
         sure_plan(answer, best, scenario)
         _explanations(best, scenario)
     _mine(answer, scenario)
 
 
 def _training(
-    answer: Answer, best: Report, interval: Interval, scenario: Scenario, tokens: float
+    answer: Answer, best: Report, interval: Interval, scenario: Scenario, run: TrainingRun
 ) -> None:
     """Days to train as a headline, and the placement to take along."""
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:
-        headline_row(
-            (training_headline(training(answer.scenario, best, tokens, interval)),), spans=True
-        )
+        headline_row((training_headline(run.of(answer.scenario, best, interval)),), spans=True)
     with placement:
         facts(
             "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
@@ -379,7 +375,7 @@ def tabs(
                 _alternatives(answer, run, rows, others)
             case _:
                 _figures(answer, is_pending=others.priced() is None)
-                why_section(answer, scenario, run.tokens_of(answer.scenario))
+                why_section(answer, scenario, run)
                 _assumptions(answer)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.costs import Report, mfu_convention, spread_of
+from nest_core.costs import Interval, Report, mfu_convention, spread_of
 from nest_core.costs.communication import IterationPart, lost
 from nest_core.documents import as_markdown, capital, ceil_gib, plain
 from nest_core.documents.schema import parameter
@@ -29,7 +29,6 @@ from nest_core.report.explain import (
     fullest_words,
     overlap_in_words,
     rests_on,
-    training,
 )
 from nest_core.report.figures.cards import (
     Reference,
@@ -307,13 +306,13 @@ def cards_of(
     best, interval, scenario = answer.best, answer.interval, answer.scenario
     if best is None or interval is None:
         return tuple(empty_card(name, "no feasible plan") for name in _NAMES)
-    reference = _reference(scenario, run, baselines)
-    estimate = training(scenario, best, run.tokens_of(scenario), interval)
+    reference = _reference(scenario, run, baselines, interval)
+    estimate = run.of(scenario, best, interval)
     counted = mfu_convention(scenario.model).startswith("as Megatron")
     printed = _PRINTED.get(scenario.stack.framework, "") if counted else ""
     return (
         throughput_card(estimate.tokens_per_s, interval, reference, answer.result.certificate.room),
-        training_card(estimate, scenario.fabric.devices, run.usd_per_hour, reference),
+        training_card(estimate, run.usd_per_hour, reference),
         mfu_card(
             best.mfu,
             interval.around(best.mfu),
@@ -331,14 +330,17 @@ def cards_of(
 
 
 def _reference(
-    scenario: ScenarioValues, run: TrainingRun, baselines: tuple[Baseline, ...] | None
+    scenario: ScenarioValues,
+    run: TrainingRun,
+    baselines: tuple[Baseline, ...] | None,
+    interval: Interval,
 ) -> Reference:
     if baselines is None:
         return Reference(NAMES[run.reference], pending=True)
     reports = {baseline.name: baseline.report for baseline in baselines if baseline.feasible}
     report = reports.get(run.reference)
-    rate = report.samples_per_s * scenario.sequence if report else None
-    return Reference(NAMES[run.reference], rate)
+    priced = run.of(scenario, report, interval) if report else None
+    return Reference(NAMES[run.reference], priced)
 
 
 def plan_line(answer: Answer) -> None:

@@ -1,21 +1,26 @@
-"""The training run that a plan is for: tokens, the price of a device's hour, what to compare with.
+"""The training run that a plan is for: tokens, what fails, a device's price, what to compare with.
 
 None of it changes the plan, so it is no part of a scenario; the address keeps it beside one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nest_core.costs import Interval, Report
+from nest_core.documents import preset_names
+from nest_core.documents.failures import DEFAULT, load_failures
 from nest_core.planner.baselines import NAMES
-from nest_core.report.explain.training import TOKENS_PER_PARAMETER, usual_tokens
+from nest_core.report.explain.training import TOKENS_PER_PARAMETER, Training, training
 from nest_core.scenario import ScenarioValues
 from nest_studio.form.fields import Number, OneOf, Widget, fold, widget
 
 __all__ = ["RUN", "TrainingRun", "training_run"]
 
-TOKENS, PRICE, REFERENCE = "run.tokens_T", "run.usd_per_gpu_hour", "run.reference"
+TOKENS, FAILURES = "run.tokens_T", "run.failures"
+PRICE, REFERENCE = "run.usd_per_gpu_hour", "run.reference"
 RUN: Mapping[str, Widget] = {
     TOKENS: Number(1e-6, 1e6, empty=True),
+    FAILURES: OneOf(preset_names("failures"), empty=True),
     PRICE: Number(0.01, 1000.0, empty=True),
     REFERENCE: OneOf(tuple(name for name in NAMES if name != "nest")),
 }
@@ -31,6 +36,8 @@ class TrainingRun:
     ----------
     tokens : float or None
         None: twenty per parameter.
+    failures : str or None
+        Published failure rates by name; None: the scenario's.
     usd_per_hour : float or None
         Of a device; None: no price is given.
     reference : str
@@ -38,12 +45,15 @@ class TrainingRun:
     """
 
     tokens: float | None
+    failures: str | None
     usd_per_hour: float | None
     reference: str
 
-    def tokens_of(self, scenario: ScenarioValues) -> float:
-        """Return the tokens of a scenario's run."""
-        return self.tokens or usual_tokens(scenario)
+    def of(self, scenario: ScenarioValues, report: Report, interval: Interval) -> Training:
+        """Return the run of a plan; parameters as of `training`."""
+        if self.failures:
+            scenario = replace(scenario, failures=load_failures(self.failures))
+        return training(scenario, report, self.tokens, interval)
 
 
 def training_run() -> TrainingRun:
@@ -61,6 +71,16 @@ def training_run() -> TrainingRun:
             placeholder="20 per parameter",
             help=f"Trillions, 0.000001 to 1,000,000; empty for {TOKENS_PER_PARAMETER:.0f} per "
             "parameter, where compute is best spent (Hoffmann et al. 2022).",
+        )
+        failures = widget(
+            FAILURES,
+            RUN[FAILURES],
+            None,
+            label="Failures",
+            marked=True,
+            placeholder="as the scenario has them",
+            help="Whose counted failures, spares and repairs the days are with; a scenario that "
+            f"names none has those of {DEFAULT}.",
         )
         price = widget(
             PRICE,
@@ -82,4 +102,4 @@ def training_run() -> TrainingRun:
             format_func=lambda name: NAMES[name],
             help="Whose plan throughput, days and cost are held against.",
         )
-    return TrainingRun(tokens * TRILLION if tokens else None, price, reference)
+    return TrainingRun(tokens * TRILLION if tokens else None, failures, price, reference)

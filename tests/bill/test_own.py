@@ -38,7 +38,7 @@ def test_a_share_is_not_taken_for_percent():
         ("years", "0", "Kept for must be at least 0.1"),
         ("device_usd", "0", "Accelerator with server share must be above 0, but is '0'"),
         ("price_usd_per_kWh", "0.00", "Electricity must be above 0, but is '0.00'"),
-        ("spare_nodes", "0", "Spare nodes must be at least 0.1, but is '0'"),
+        ("draw_share", "0", "Mean draw must be at least 0.1, but is '0'"),
         ("sold_share", "101", "Hours sold must be from 0 to 100 %, but is '101'"),
         ("sold_share", "0.3", "Hours sold must be in percent, but is '0.3': write 30 %"),
         ("draw_share", "0.9", "or 0.9 %"),

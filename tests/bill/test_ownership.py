@@ -153,7 +153,9 @@ def test_what_a_person_states_is_their_own_figure():
 def test_expected_failures_are_counts_times_cited_rates():
     found = whole()
     nodes, switches = found.lines[0], found.of("network, spine")[0]
-    assert nodes.failures.typical == pytest.approx(1024 * 0.091)
+    # Llama 3's counts on devices and on hosts of eight, over 54 days (presets/failures).
+    a_day = 1024 * (148 + 72 + 48) / 16384 / 54 + 128 * (14 + 32) / 2048 / 54
+    assert nodes.failures.typical == pytest.approx(365.25 * a_day)
     assert switches.failures.typical == pytest.approx(16 * 0.0061)
     fibre = next(line for line in found.lines if line.name.startswith("multimode"))
     assert (fibre.failures, fibre.failures_source) == (None, "no source")

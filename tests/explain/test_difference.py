@@ -14,6 +14,7 @@ from why_cases import DENSE, PLANS, priced, problem, scenario
 from nest_core.costs.interval import Interval
 from nest_core.costs.price import price
 from nest_core.documents.errors import InputError
+from nest_core.documents.failures import load_failures
 from nest_core.hardware.posterior import WIDTH
 from nest_core.report.explain import difference, equations, price_pasted, training
 from nest_core.report.explain.words import (
@@ -141,7 +142,23 @@ def test_days_to_train_count_every_token_once():
     asked, (_, report) = scenario(DENSE), priced("pipeline")
     per_day = report.samples_per_s * asked.sequence * 86_400
     interval = Interval(report.iteration_s, math.log(1.25) / WIDTH)
+    never = load_failures({"base": "llama3-405b", "complete": True, "cause": []})
+    usual, asked = asked, replace(asked, failures=never)
     found = training(asked, report, 2.5 * per_day, interval)
+    with_failures = training(usual, report, 2.5 * per_day, interval)
+    assert with_failures.days_without_failures == pytest.approx(2.5)
+    share = with_failures.goodput.shares.effective
+    assert 0.9 < share < 0.999
+    assert with_failures.days == pytest.approx(2.5 / share)
+    assert sum(days for _, days in with_failures.parts) == pytest.approx(with_failures.days)
+    low, high = with_failures.goodput.span
+    ends = [
+        math.hypot(math.log(1.25), math.log(high / share)),
+        math.hypot(math.log(1.25), math.log(share / low)),
+    ]
+    assert [math.log(end * share / 2.5) for end in with_failures.span] == pytest.approx(
+        [-ends[0], ends[1]]
+    )
     assert found.days == pytest.approx(2.5)
     assert found.iterations * report.iteration_s == pytest.approx(2.5 * 86_400)
     assert found.device_days == pytest.approx(2.5 * asked.fabric.devices)

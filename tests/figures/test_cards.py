@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from nest_core.costs.communication import iteration_parts, lost, report_parts
 from nest_core.costs.head_room import MemorySpread
 from nest_core.costs.interval import Interval
 from nest_core.planner import Certificate, search
+from nest_core.reliability.process import Shares
 from nest_core.report.explain.training import Training
 from nest_core.report.figures import MethodRow
 from nest_core.report.figures.alternatives import alternatives_table
@@ -60,35 +62,44 @@ def test_pills_say_every_degree():
     assert pills["devices"] == "64 of 64"
 
 
+def run_of(days, share=1.0):
+    """A run on 64 devices; what failures take is all repair."""
+    losses = (0.0, 0.0, 0.0, 1 - share, 0.0)
+    goodput = SimpleNamespace(shares=Shares(share, losses, 0.0), span=(share, share))
+    return Training(1e12, 1e12 / (share * days * 86_400), 1.0, 64, INTERVAL, goodput)
+
+
 @pytest.mark.parametrize(
-    ("rival", "said"), [(1000.0, "1.20 ×"), (1198.0, "tie"), (1500.0, "0.80 ×"), (None, "no plan")]
+    ("slower", "said"), [(1.2, "1.20 ×"), (1.0017, "tie"), (0.8, "0.80 ×"), (None, "no plan")]
 )
-def test_throughput_is_held_against_the_reference(rival, said):
-    card = throughput_card(1200.0, INTERVAL, Reference("<Mine>", rival))
+def test_throughput_is_held_against_the_reference(slower, said):
+    mine = run_of(10.0)
+    rival = run_of(10.0 * slower) if slower else None
+    card = throughput_card(mine.tokens_per_s, INTERVAL, Reference("<Mine>", rival))
     assert said in card
     assert "<Mine>" not in card
     assert "&lt;Mine&gt;" in card
 
 
 def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one():
-    run = Training(1e12, 1e6, 1.0, 10.0, (9.0, 11.0), 640.0)
-    card = training_card(run, 64, 2.0, Reference("Manual", 0.5e6))
+    card = training_card(run_of(10.0, 0.9), 2.0, Reference("Manual", run_of(20.0)))
     for words in (
         "10.0",
+        "9.38 to 10.7 days",
+        "9.00 days of training; waiting for repair 1.00 days",
         "$30.7 k",
-        "$27.6 to $33.8 k",
+        "$28.8 to $32.8 k",
         "Manual: 20.0 days, $61.4 k",
         "saves 10.0",
     ):
         assert words in card
-    assert "$" not in training_card(run, 64, None, Reference("Manual", 0.5e6))
-    brief = training_card(
-        replace(run, days=0.5, span=(0.4, 0.6)), 64, None, Reference("Manual", 5e5)
-    )
+    assert "$" not in training_card(run_of(10.0), None, Reference("Manual", run_of(20.0)))
+    brief = training_card(run_of(0.5), None, Reference("Manual", run_of(1.0)))
     for words in (
         "Time to train",
         "12.0",
-        "9.60 to 14.4 h",
+        "11.3 to 12.8 h",
+        "next to nothing lost to failures",
         "Manual: 1.00 days",
         "saves 12.0 h",
     ):

@@ -156,6 +156,12 @@ def plan_page():
 
 
 @pytest.fixture
+def page_at():
+    """``page_at(name, **address)``: any page, likewise."""
+    return _opened
+
+
+@pytest.fixture
 def fabric_page():
     """``fabric_page(**address)``: the Design page, likewise."""
     return partial(_opened, "design")

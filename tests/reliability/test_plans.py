@@ -12,11 +12,11 @@ from nest_core.bill.prices import load_prices
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
 from nest_core.documents.errors import InputError
+from nest_core.documents.failures import load_failures
 from nest_core.reliability.checkpoint import SavedState, saved_state, saving
 from nest_core.reliability.goodput import estimate
 from nest_core.reliability.parts import parts_used
 from nest_core.reliability.process import effective_shares
-from nest_core.reliability.rates import load_failures
 from nest_core.scenario import load_scenario
 
 SMALL = "llama2-7b-64-h100"

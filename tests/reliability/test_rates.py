@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from nest_core.documents.errors import InputError
+from nest_core.documents.failures import load_failures
 from nest_core.documents.presets import preset_names
-from nest_core.reliability.rates import cause_rates, load_failures, rate_span
+from nest_core.reliability.rates import cause_rates, rate_span
 
 HOUR = 3600.0
 
@@ -107,9 +108,6 @@ BAD = {
     "failures.cause must be a list, but is 3: change it.": {"base": "llama3-405b", "cause": 3},
     "failures.base must be one of the presets, but is 'no': pick ": {"base": "no"},
     "failures.base must be a preset's name, but is 3: name one.": {"base": 3},
-    "failures.base must name a whole file, but is 'b200-504': name its base.": {
-        "base": "b200-504"
-    },
     "failures.recovery is required, but is 'missing': add it.": {"cause": [CAUSE]},
 }  # fmt: skip
 
@@ -134,3 +132,14 @@ def test_a_file_of_ones_own_states_what_differs(tmp_path):
     assert [cause.name for cause in mine.cause if cause.strikes == "device"] == ["GPU"]
     others = [cause for cause in base.cause if cause.strikes != "device"]
     assert [cause for cause in mine.cause if cause.strikes != "device"] == others
+
+
+def test_a_base_may_have_one_of_its_own_but_none_leads_back(tmp_path):
+    assert load_failures({"base": "b200-504"}) == load_failures("b200-504")
+    (tmp_path / "a.toml").write_text('base = "b.toml"\n')
+    (tmp_path / "b.toml").write_text('base = "a.toml"\n')
+    with pytest.raises(InputError) as caught:
+        load_failures("a.toml", tmp_path)
+    assert str(caught.value) == (
+        "failures.base must not lead back to itself, but is 'a.toml': name another."
+    )

@@ -93,7 +93,7 @@ def random_comparison(seed: int) -> tuple[Comparison, float, float]:
         if rng.random() < 0.6
     }
     priced = Comparison(tuple(every.candidates[int(place)] for place in places), None).at(
-        changes, float(np.exp(rng.uniform(np.log(1e9), np.log(15e12))))
+        changes, {"tokens": float(np.exp(rng.uniform(np.log(1e9), np.log(15e12))))}
     )
     has_failures, is_sure, is_unpriced = rng.random(3) < (0.7, 0.2, 0.1)
     candidates = []

@@ -45,7 +45,7 @@ class World:
         self.every = {c.name: c for c in comparison.candidates if c.report is not None}
         self.hours, self.max_loss = hours, max_loss
         first = next(iter(self.every.values()))
-        self.reference = first.owned.devices / self.rate(first)
+        self.first = first
         lacks = [{line.name for line in c.owned.lines if not line.usd} for c in self.every.values()]
         self.priced = all(c.owned.device_usd for c in self.every.values()) and all(
             lack == lacks[0] for lack in lacks
@@ -54,6 +54,24 @@ class World:
     @staticmethod
     def rate(bill):
         return bill.report.samples_per_s * bill.scenario.sequence
+
+    def trained(self, bill, failures=1.0):
+        """Tokens/s with failures, by docs/method.md: Daly's model, and Erlang's loss for spares."""
+        of = bill.training.goodput.process
+        assert not of.shrinks
+        rate, hosts = (
+            failures * sum(one for one, takes in zip(of.rates, of.takes_host, strict=True) if takes)
+            if of_hosts
+            else failures * sum(of.rates)
+            for of_hosts in (False, True)
+        )
+        period = of.work_s + of.blocking_s
+        kept = math.exp(-rate * of.lag_s) / math.expm1(rate * period) if rate else 0.0
+        share = rate * of.work_s * kept * math.exp(-rate * of.restart_s)
+        load, blocked = hosts * of.repair_s, 1.0
+        for servers in range(1, of.spares + 2):
+            blocked = load * blocked / (servers + load * blocked)
+        return self.rate(bill) * (share * (1 - blocked) if rate else of.work_s / period)
 
     def usd(self, bill, device=None, years=0.0, network=0.0, energy=0.0):
         """The whole bill, line by line."""
@@ -77,25 +95,29 @@ class World:
             total += device * owned.devices * (1 + owned.spares)
         return total
 
-    def cost(self, name, hours=None, faster=(), **moved):
+    def reference(self, failures):
+        """What an accelerator of the first does is worth as much in any design."""
+        return self.first.owned.devices / self.trained(self.first, failures)
+
+    def cost(self, name, hours=None, faster=(), failures=1.0, **moved):
         bill = self.every[name]
-        rate = self.rate(bill) * dict(faster).get(name, 1.0)
+        rate = self.trained(bill, failures) * dict(faster).get(name, 1.0)
         if not self.priced:
             return 1 / rate
         share = self.hours if hours is None else hours
-        work = share * rate * self.reference + (1 - share) * bill.owned.devices
+        work = share * rate * self.reference(failures) + (1 - share) * bill.owned.devices
         return self.usd(bill, **moved) / work
 
     def sd(self, one, other):
         return paired_sd(self.every[one].sureness, self.every[other].sureness)
 
-    def follows(self, name, hours=None, faster=(), **_):
+    def follows(self, name, hours=None, faster=(), failures=1.0, **_):
         """How far the cost follows the speed: all of it, or the part that this model makes up."""
         if not self.priced:
             return 1.0
         share = self.hours if hours is None else hours
-        rate = self.rate(self.every[name]) * dict(faster).get(name, 1.0)
-        trained = share * rate * self.reference
+        rate = self.trained(self.every[name], failures) * dict(faster).get(name, 1.0)
+        trained = share * rate * self.reference(failures)
         return trained / (trained + (1 - share) * self.every[name].owned.devices)
 
     def beats(self, one, other, **moved):
@@ -110,7 +132,9 @@ class World:
             for name in self.every
             if not any(self.beats(other, name, **moved) for other in self.every if other != name)
         ]
-        usd = {key: value for key, value in moved.items() if key not in ("hours", "faster")}
+        usd = {
+            key: value for key, value in moved.items() if key not in ("hours", "faster", "failures")
+        }
 
         def tie_order(name):
             bill = self.every[name]
@@ -131,6 +155,7 @@ class World:
             "network and hall": {"network": at},
             "energy": {"energy": at},
             "worst single failure": {"max_loss": at},
+            "failures": {"failures": at},
         }[name]
 
 
@@ -170,7 +195,7 @@ def holds(fact, world):
             return is_most and lost[names[0]] == pytest.approx(fact.value)
         case "takes", _:
             bill = every[names[0]]
-            return bill.training.tokens / world.rate(bill) / 86400 == pytest.approx(fact.value)
+            return bill.training.tokens / world.trained(bill) / 86400 == pytest.approx(fact.value)
         case "trains", _:
             return world.rate(every[names[0]]) == pytest.approx(fact.value)
         case "reaches", _:
@@ -193,6 +218,7 @@ def holds(fact, world):
                 "network and hall": (-1.0, -0.5, 0.5, 1.0),
                 "energy": (-1.0, -0.5, 0.5, 1.0),
                 "years": (-0.5, 0.5, 1.0),
+                "failures": (0.0, 0.5, 2.0, 4.0),
             }
             listed = [what] if what else ends if world.priced else []
             return all(
@@ -371,20 +397,18 @@ def test_a_sheet_a_page_and_json_say_the_same_to_the_digit(seed):
         assert cells == full[name]
         for _, text in cells:
             assert f"{text}</td>" in bare
-    for row, cell in zip(
-        fields["order"], short[f"Days for {days_of(decision)} tokens"], strict=True
-    ):
+    for row, cell in zip(fields["order"], short[days_of(decision)], strict=True):
         assert float(cell[1].replace(",", "")) == pytest.approx(row["days"], rel=6e-3)
         if difference := fields["intervals"].get(row["name"], {}).get("days"):
             assert difference["tie"] == cell[0].startswith("tie")
-    limits = comparison.at({}, None, DecisionInputs(hours, max_loss))
+    limits = comparison.at({}, {"hours": hours, "max_loss": max_loss})
     again = replace(limits, candidates=comparison.candidates)
     assert str(title(decision)) in comparison_result(again).title
 
 
 def days_of(decision):
     (name,) = (name for name, _ in differences(decision) if name.startswith("Days for "))
-    return name.removeprefix("Days for ").removesuffix(" tokens")
+    return name
 
 
 def test_a_wrong_claim_is_seen():

@@ -55,11 +55,11 @@ class GoalWorld(World):
         )
         return super().usd(bill, **moved) + off
 
-    def cost(self, name, hours=None, faster=(), **moved):
+    def cost(self, name, hours=None, faster=(), failures=1.0, **moved):
         bill = self.every[name]
-        rate = self.rate(bill)
+        rate = self.trained(bill, failures)
         if self.goal == "tokens_per_usd":
-            return super().cost(name, hours, faster, **moved)
+            return super().cost(name, hours, faster, failures, **moved)
         network = replace(
             bill.owned, lines=tuple(x for x in bill.owned.lines if x.part.startswith("network"))
         )
@@ -85,8 +85,9 @@ class Pool:
     def open(self):
         yield self
 
-    def submit(self, _work, name, _scenario, *, failures):
+    def submit(self, _work, name, _scenario, *, tokens, failures):
         assert failures
+        assert tokens == 1e12
         future = Future()
         future.set_result(self.bills[name])
         return future
@@ -114,8 +115,8 @@ def chosen(seed, goal):
                 power_W=bill.owned.power_W.typical,
                 changes={},
             ),
-            bill.tokens_per_s,
-            1e12 / bill.tokens_per_s / 86400,
+            bill.effective_tokens_per_s,
+            1e12 / bill.effective_tokens_per_s / 86400,
             "a plan",
             0.0,
         )

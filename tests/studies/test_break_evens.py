@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
+from nest_core.report.explain.training import training
 from nest_core.scenario import load_fabric, load_scenario
 from nest_core.studies.break_evens import between, of_design
 from nest_core.studies.solving import solve
@@ -104,7 +105,9 @@ def pair():
         sure = sureness_of(scenario, problem, report)
         assert interval_of(scenario, problem, report) == sure.interval
         bill = owned(scenario.fabric, load_prices(), scenario.accelerator.name)
-        found.append(WholeBill(f"{float(ratio):g}:1", bill, scenario, report, sureness=sure))
+        run = training(scenario, report, 1e12, sure.interval)
+        name = f"{float(ratio):g}:1"
+        found.append(WholeBill(name, bill, scenario, report, sureness=sure, training=run))
     return found
 
 
@@ -149,9 +152,8 @@ def test_without_a_price_of_accelerators_the_break_even_stands(pair):
 
 def test_a_design_ahead_at_every_price_says_so():
     bill = owned(load_fabric("h100-spine-leaf-64"), load_prices(), "H100 SXM 80 GB")
-    job = SimpleNamespace(sequence=1)
     fast, slow = (
-        WholeBill(name, bill, job, SimpleNamespace(samples_per_s=rate))
+        WholeBill(name, bill, training=SimpleNamespace(effective_tokens_per_s=lambda at=rate: at))
         for name, rate in (("fast", 2e5), ("slow", 1e5))
     )
     price, hours, years = between(fast, slow, bill.device_usd, 1.0, fast.cost())

@@ -109,7 +109,7 @@ def test_whole_bills_are_those_of_the_command_at_any_price():
     """Prices move without planning anew, and come to what a plan at these prices comes to."""
     asked = inputs(quick("one"), quick("two", fabric="v100-pods-64"))
     changes = {"ownership.device_usd.typical": 30_000.0, "ownership.sold_share.typical": 0.7}
-    moved = compare(**asked).at(changes, tokens=1e12)
+    moved = compare(**asked).at(changes, {"tokens": 1e12})
     for one, (name, scenario) in zip(moved.candidates, asked["entries"], strict=True):
         own = {f"prices.{key}": value for key, value in changes.items()}
         again = bill_of_scenario(

@@ -241,6 +241,7 @@ class ScenarioFile(SchemaTable):
     accelerator: AcceleratorFile
     stack: Name | StackFile | None = None
     prices: Name | dict[str, Any] | None = None
+    failures: Name | dict[str, Any] | None = None
     costs: Literal["own"] = "own"
     workload: WorkloadTable
     search: SearchTable = SearchTable()

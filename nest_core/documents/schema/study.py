@@ -31,6 +31,7 @@ Metric = Literal[
     "tokens_per_s_per_network_usd",
     "tokens_per_s_per_network_W",
     "worst_loss",
+    "effective_tokens_per_s",
     "iteration_s",  # as files of before call it
 ]
 Goal = Literal["days", "tokens_per_network_usd", "tokens_per_usd", "tokens_per_W"]

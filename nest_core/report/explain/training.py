@@ -1,10 +1,13 @@
-"""Days to train: tokens over tokens per second, with the plan's interval."""
+"""Days to train: tokens over tokens per second, with what failures take and the plan's interval."""
 
+import math
 from dataclasses import dataclass
 
 from nest_core.costs import Interval, Report, Span
 from nest_core.documents.errors import require
 from nest_core.documents.units import DAY_S
+from nest_core.reliability.goodput import GoodputEstimate, estimate
+from nest_core.reliability.process import LOSSES, effective_shares
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
@@ -12,31 +15,88 @@ __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_token
 TOKENS_PER_PARAMETER = 20.0
 """Where compute is best spent, about (Hoffmann et al. 2022, "Training Compute-Optimal Large
 Language Models", table 3); models that are used a lot are trained on many times more."""
+_LEAST = 1e-300
+"""Effective share of a run that never ends; days are a number still."""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training run without interruptions.
+    """A training run with failures.
 
     Parameters
     ----------
     tokens : float
     tokens_per_s : float
-        Of the whole job.
+        Of the whole job while it trains.
     iterations : float
-    days : float
-    span : tuple of float
-        Days between which it will lie in four cases of five.
-    device_days : float
-        Of every device of the fabric.
+    devices : int
+        Of the whole fabric.
+    interval : Interval
+        Of the iteration time.
+    goodput : GoodputEstimate
+        What failures leave of the time.
     """
 
     tokens: float
     tokens_per_s: float
     iterations: float
-    days: float
-    span: Span
-    device_days: float
+    devices: int
+    interval: Interval
+    goodput: GoodputEstimate
+
+    @property
+    def effective_share(self) -> float:
+        """Share of the time that is training and not lost."""
+        return max(self.goodput.shares.effective, _LEAST)
+
+    def effective_tokens_per_s(self, failures: float = 1.0) -> float:
+        """Return tokens over the whole time, failures and all.
+
+        Parameters
+        ----------
+        failures : float
+            How often everything fails, over what was counted; saves are as far apart.
+        """
+        shares = effective_shares(self.goodput.process.scaled(failures))
+        return self.tokens_per_s * max(shares.effective, _LEAST)
+
+    @property
+    def days_without_failures(self) -> float:
+        """Days of training alone."""
+        return self.tokens / self.tokens_per_s / DAY_S
+
+    @property
+    def days(self) -> float:
+        """Days from the first token to the last."""
+        return self.days_without_failures / self.effective_share
+
+    @property
+    def span(self) -> Span:
+        """Days between which it will lie in four cases of five.
+
+        The interval of the plan's time and that of the counted failures are independent.
+        """
+        share, (low, high) = self.effective_share, self.goodput.span
+        times = self.interval.around(1.0)
+        faster, slower = (
+            math.exp(math.hypot(math.log(end), math.log(max(other, _LEAST) / share)))
+            for end, other in zip(times, (high, low), strict=True)
+        )
+        return self.days / faster, self.days * slower
+
+    @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """Days by what they go into, training first; they add up to `days`."""
+        losses = zip(LOSSES, self.goodput.shares.losses, strict=True)
+        return (
+            ("training", self.days_without_failures),
+            *((cause, share * self.days) for cause, share in losses),
+        )
+
+    @property
+    def device_days(self) -> float:
+        """Of every device of the fabric."""
+        return self.days * self.devices
 
 
 def usual_tokens(scenario: ScenarioValues) -> float:
@@ -45,29 +105,32 @@ def usual_tokens(scenario: ScenarioValues) -> float:
 
 
 def training(
-    scenario: ScenarioValues, report: Report, tokens: float, interval: Interval
+    scenario: ScenarioValues, report: Report, tokens: float | None, interval: Interval
 ) -> Training:
-    """How long a plan trains on so many tokens.
+    """How long a plan trains on so many tokens; failures are in closed form.
+
+    Parameters
+    ----------
+    scenario : ScenarioValues
+    report : Report
+    tokens : float or None
+        None: 20 per parameter.
+    interval : Interval
+        Of the report's time.
 
     Raises
     ------
     InputError
-        Unless ``tokens`` is a positive number.
+        Unless ``tokens`` is a positive number, or if the failures break a rule with this plan.
     """
-    require(
-        0 < tokens < float("inf"),
-        "tokens",
-        "must be a positive number",
-        tokens,
-        "correct it",
-    )
-    rate = report.samples_per_s * scenario.sequence
-    days = tokens / rate / DAY_S
+    count = usual_tokens(scenario) if tokens is None else tokens
+    require(0 < count < float("inf"), "tokens", "must be a positive number", count, "correct it")
+    problem = scenario.problem(report.plan.recompute)
     return Training(
-        tokens=tokens,
-        tokens_per_s=rate,
-        iterations=tokens / (scenario.batch * scenario.sequence),
-        days=days,
-        span=interval.around(days),
-        device_days=days * scenario.fabric.devices,
+        tokens=count,
+        tokens_per_s=report.samples_per_s * scenario.sequence,
+        iterations=count / (scenario.batch * scenario.sequence),
+        devices=scenario.fabric.devices,
+        interval=interval,
+        goodput=estimate(problem, scenario.fabric, report.plan, scenario.failures),
     )

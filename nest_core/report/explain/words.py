@@ -35,7 +35,9 @@ __all__ = [
     "busiest_table",
     "busiest_text",
     "equation_table",
+    "failures_line",
     "head_room_table",
+    "lost_words",
     "memory_table",
     "shadow_table",
     "stages_table",
@@ -354,15 +356,37 @@ def training_headline(run: Training) -> Headline:
     return Headline(
         "Time to train",
         format_days(run.days),
-        f"on {_count(run.tokens)} tokens, without interruptions",
+        f"on {_count(run.tokens)} tokens, with failures as of {run.goodput.file.name}",
         (
-            "days = tokens / (sequences/s · tokens per sequence) / 86,400 s",
-            f"= {tokens} / {rate} tokens/s = {format_days(run.days)}; "
-            f"{_rounded(run.iterations)} iterations, {_rounded(run.device_days)} device-days",
+            "days = tokens / (sequences/s · tokens per sequence) / 86,400 s / effective share",
+            f"= {tokens} / {rate} tokens/s / {percent(run.effective_share)} = "
+            f"{format_days(run.days)}; {_rounded(run.iterations)} iterations, "
+            f"{_rounded(run.device_days)} device-days; {lost_words(run)}",
         ),
         span_in_words(run.span, format_days),
-        f"{percent(SHARE)} interval of the iteration time.",
+        f"{percent(SHARE)} interval of the iteration time and of the counted failures.",
     )
+
+
+def failures_line(run: Training) -> str:
+    """Return whose failures days are with, how often they come, and what they take."""
+    rate = run.goodput.process.rate
+    every = f"one every {humanise_seconds(run.goodput.mtbf_s)}" if rate else "none"
+    return (
+        f"Failures as of {run.goodput.file.name}, {every}: {percent(run.effective_share)} of the "
+        f"time trains; {lost_words(run)}."
+    )
+
+
+def lost_words(run: Training) -> str:
+    """Return what training waits for and loses, the largest first, as far as one sees it."""
+    (_, trained), *losses = run.parts
+    parts = [
+        f"{cause} {format_days(days)}"
+        for cause, days in sorted(losses, key=lambda part: -part[1])
+        if days >= _LEAST * trained
+    ]
+    return ", ".join(parts) or "next to nothing lost to failures"
 
 
 def _count(value: float) -> str:

@@ -31,7 +31,7 @@ from nest_core.documents.units import (
     percent,
     to_gib,
 )
-from nest_core.report.explain import Training, quantity
+from nest_core.report.explain import Training, lost_words, quantity
 from nest_core.report.scale import round_ticks
 
 __all__ = [
@@ -65,20 +65,20 @@ class Reference:
     Parameters
     ----------
     name : str
-    tokens_per_s : float or None
+    run : Training or None
         None: no plan of it can be run.
     pending : bool
         Whether it is still being priced.
     """
 
     name: str
-    tokens_per_s: float | None = None
+    run: Training | None = None
     pending: bool = False
 
     @property
     def missing(self) -> str:
         """Why nothing can be compared with it; empty where it has a plan."""
-        lacks = "being priced" if self.pending else "no plan" if self.tokens_per_s is None else ""
+        lacks = "being priced" if self.pending else "no plan" if self.run is None else ""
         return f"{self.name}: {lacks}" if lacks else ""
 
 
@@ -92,7 +92,8 @@ def throughput_card(
     room : str
         By how much the optimum may be faster; empty where the plan is proven to be the best.
     """
-    rival, ratio = reference.tokens_per_s, "…" if reference.pending else ""
+    rival = reference.run.tokens_per_s if reference.run else None
+    ratio = "…" if reference.pending else ""
     if rival is not None and not reference.pending:
         factor = tokens_per_s / rival
         ratio = "tie" if abs(factor - 1) < TIE else f"{factor:.2f} ×"
@@ -144,22 +145,21 @@ def _strip(rate: float, rival: float | None, interval: Interval, name: str) -> s
     return figure(_STRIP, f"80 % intervals: {label}", marks)
 
 
-def training_card(
-    run: Training, devices: int, dollars_per_hour: float | None, reference: Reference
-) -> str:
+def training_card(run: Training, dollars_per_hour: float | None, reference: Reference) -> str:
     """Return days to train, and what that costs at a price of a device's hour, if one is given."""
 
     def cost(days: float) -> float:
-        return days * 24 * devices * (dollars_per_hour or 0.0)
+        return days * 24 * run.devices * (dollars_per_hour or 0.0)
 
-    cost_head, cost_big, cost_span, lines = "", "", "", []
+    cost_head, cost_big, cost_span = "", "", ""
+    lines = [f"{format_days(run.days_without_failures)} of training; {lost_words(run)}"]
     if dollars_per_hour:
         cost_head, cost_big = "Cost", _big(f"{format_money(cost(run.days))} ")
         cost_span = span_in_words((cost(run.span[0]), cost(run.span[1])), format_money)
     else:
-        lines.append(f"{quantity(24 * devices * run.days, 'GPU-hours')}; no price is given")
-    if reference.tokens_per_s and not reference.pending:
-        days = run.days * run.tokens_per_s / reference.tokens_per_s
+        lines.append(f"{quantity(24 * run.device_days, 'GPU-hours')}; no price is given")
+    if reference.run and not reference.pending:
+        days = reference.run.days
         saved = abs(days - run.days)
         compared = [(f"{reference.name}: {format_days(days)}", days)]
         if abs(days / run.days - 1) >= TIE:

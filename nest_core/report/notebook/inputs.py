@@ -40,7 +40,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
         level_wise=(bool, False),
         device_usd=(float | None, None),
         prices=(dict[str, float | str] | None, None),
-        assumed=(dict[str, float | None] | None, None),
+        assumed=(dict[str, float | str | None] | None, None),
     ),
     "ratios": _table(**_SCENARIO, mix=list[_PART], loss=float),
 }

@@ -33,6 +33,7 @@ from nest_core.documents import (
 )
 from nest_core.network import collapse
 from nest_core.report.explain.validity import validity_of
+from nest_core.report.explain.words import failures_line
 from nest_core.scenario.document import accelerator_title
 from nest_core.studies.decision import FAR, Decision, refusal, unpriced
 from nest_core.studies.equal_budget import Budget, spent
@@ -229,7 +230,7 @@ def answer(decision: Decision) -> tuple[str, ...]:
         )
         sentences.append(
             f"It trains {model} on {humanise(best.training.tokens)} tokens in "
-            f"{three_digits(best.training.days)} days{bill}; {rival.name} in "
+            f"{three_digits(best.training.days)} days, failures counted{bill}; {rival.name} in "
             f"{three_digits(rival.training.days)} days{other}."
         )
     return (*sentences, *why(decision), decision.rule)
@@ -243,6 +244,8 @@ def rests_on(decision: Decision) -> Iterator[str]:
     if mine.points:
         near = f"more than {at_most_percent(1 / (1 - mine.gap) - 1)} " if mine.gap else ""
         yield f"{mine.points:,} plans considered; under these costs none is {near}faster."
+    if mine.training is not None:
+        yield failures_line(mine.training)
     if mine.sureness is not None:
         interval = mine.sureness.interval
         low, high = (
