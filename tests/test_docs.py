@@ -16,7 +16,7 @@ from PIL import Image
 
 from nest_core.api.answer import answer
 from nest_core.api.mixes import mix
-from nest_core.reliability.rates import load_failures
+from nest_core.documents.failures import load_failures
 from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.studies.design_space import design_space
 from nest_core.studies.study import load_study

@@ -395,8 +395,8 @@ def settings_of(scenario: Scenario) -> dict[str, str]:
     ('40', 'llama2-7b', 'true')
     """
     merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
-    apart = (f"{_MODEL}.", OF_FAILURES, OF_PRICES)  # of what may be a name in the document
-    parts = {key: changes.pop(key) for key in list(changes) if key.startswith(apart)}
+    in_parts = (f"{_MODEL}.", OF_FAILURES, OF_PRICES)  # of what may be a name in the document
+    parts = {key: changes.pop(key) for key in list(changes) if key.startswith(in_parts)}
     for key, value in changes.items():
         assign(merged, key, value)
     table = checked(ScenarioFile, merged).model_dump(by_alias=True, exclude_none=True)

@@ -23,7 +23,7 @@ from nest_core.documents.units import (
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES, Waterfall
 from nest_core.report.explain.summary import bottleneck, quantity
-from nest_core.report.explain.words import lost_words
+from nest_core.report.explain.words import losses_in_words
 from nest_core.scenario.document import fabric_title
 from nest_core.studies.decision import is_priced, unpriced
 from nest_core.studies.equal_budget import Budget
@@ -349,7 +349,7 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
         _words(
             part,
             "Days to failures",
-            [lost_words(bill.training) if bill.training else NOTHING for bill in bills],
+            [losses_in_words(bill.training) if bill.training else NOTHING for bill in bills],
         ),
     ]
     return [

@@ -1,14 +1,19 @@
 """Days to train: tokens over tokens per second, with what failures take and the plan's interval."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nest_core.costs import Interval, Report, Span
 from nest_core.documents.errors import require
 from nest_core.documents.units import DAY_S
-from nest_core.reliability.goodput import GoodputEstimate, estimate
 from nest_core.reliability.process import LOSSES, effective_shares
 from nest_core.scenario import ScenarioValues
+
+if TYPE_CHECKING:
+    from nest_core.reliability.goodput import GoodputEstimate
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
 
@@ -123,6 +128,8 @@ def training(
     InputError
         Unless ``tokens`` is a positive number, or if the failures break a rule with this plan.
     """
+    from nest_core.reliability.goodput import estimate  # which counts parts as bills do
+
     count = usual_tokens(scenario) if tokens is None else tokens
     require(0 < count < float("inf"), "tokens", "must be a positive number", count, "correct it")
     problem = scenario.problem(report.plan.recompute)

@@ -37,7 +37,7 @@ __all__ = [
     "equation_table",
     "failures_line",
     "head_room_table",
-    "lost_words",
+    "losses_in_words",
     "memory_table",
     "shadow_table",
     "stages_table",
@@ -361,7 +361,7 @@ def training_headline(run: Training) -> Headline:
             "days = tokens / (sequences/s · tokens per sequence) / 86,400 s / effective share",
             f"= {tokens} / {rate} tokens/s / {percent(run.effective_share)} = "
             f"{format_days(run.days)}; {_rounded(run.iterations)} iterations, "
-            f"{_rounded(run.device_days)} device-days; {lost_words(run)}",
+            f"{_rounded(run.device_days)} device-days; {losses_in_words(run)}",
         ),
         span_in_words(run.span, format_days),
         f"{percent(SHARE)} interval of the iteration time and of the counted failures.",
@@ -374,11 +374,11 @@ def failures_line(run: Training) -> str:
     every = f"one every {humanise_seconds(run.goodput.mtbf_s)}" if rate else "none"
     return (
         f"Failures as of {run.goodput.file.name}, {every}: {percent(run.effective_share)} of the "
-        f"time trains; {lost_words(run)}."
+        f"time trains; {losses_in_words(run)}."
     )
 
 
-def lost_words(run: Training) -> str:
+def losses_in_words(run: Training) -> str:
     """Return what training waits for and loses, the largest first, as far as one sees it."""
     (_, trained), *losses = run.parts
     parts = [

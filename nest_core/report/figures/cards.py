@@ -31,7 +31,7 @@ from nest_core.documents.units import (
     percent,
     to_gib,
 )
-from nest_core.report.explain import Training, lost_words, quantity
+from nest_core.report.explain import Training, losses_in_words, quantity
 from nest_core.report.scale import round_ticks
 
 __all__ = [
@@ -152,7 +152,7 @@ def training_card(run: Training, dollars_per_hour: float | None, reference: Refe
         return days * 24 * run.devices * (dollars_per_hour or 0.0)
 
     cost_head, cost_big, cost_span = "", "", ""
-    lines = [f"{format_days(run.days_without_failures)} of training; {lost_words(run)}"]
+    lines = [f"{format_days(run.days_without_failures)} of training; {losses_in_words(run)}"]
     if dollars_per_hour:
         cost_head, cost_big = "Cost", _big(f"{format_money(cost(run.days))} ")
         cost_span = span_in_words((cost(run.span[0]), cost(run.span[1])), format_money)
