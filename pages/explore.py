@@ -14,11 +14,13 @@ from nest_core.scenario import Scenario
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.sweeps import Sweep, highest_ratios, sweep
 from nest_studio.components.show import AnswerArea, told
+from nest_studio.explore.shared import shared_part
 from nest_studio.explore.studies import studies_part
 from nest_studio.explore.view import (
     ASKS,
     BY_PARAMETERS,
     RATIOS,
+    SHARED,
     STUDIES,
     SWEEP,
     ExplorePage,
@@ -70,7 +72,7 @@ def main() -> None:
     page.scenario = scenario
     top = st.container()
     opens = openings(parameters)
-    options = (*opens, SWEEP, RATIOS, STUDIES)
+    options = (*opens, SWEEP, RATIOS, SHARED, STUDIES)
     # Who asks by parameters, as older links do, asks no opening question.
     usual = SWEEP if any(key in st.query_params for key in BY_PARAMETERS) else options[0]
     asks = one_of(
@@ -78,6 +80,9 @@ def main() -> None:
     )
     if asks == STUDIES:
         studies_part(scenario, page.sweep[1] if page.sweep else (), problem, top)
+        return
+    if asks == SHARED:
+        shared_part(problem, top)
         return
     if asks == RATIOS:
         with told(problem.error):

@@ -104,8 +104,8 @@ def mix(file: Named) -> SharedFabric:
 
     Examples
     --------
-    >>> [round(job.slowdown, 3) for job in mix("two-jobs-64-h100").result.jobs]
-    [1.0, 1.0]
+    >>> [round(job.slowdown, 2) for job in mix("two-jobs-64-h100").result.jobs]
+    [1.22, 1.22]
     """
     loaded, folder = (
         (mix_file(dict(file)), None) if isinstance(file, Mapping) else load_mix(str(file), Path())

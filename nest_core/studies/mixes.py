@@ -379,25 +379,26 @@ def _joint(mix: _Mix) -> MixResult:
     require(options, "job.devices", "must fit in whole nodes", numbers.tolist(), "take fewer")
     # Places that are alike: as many nodes in blocks of the same parents.
     alike: dict[object, tuple[Plan, float]] = {}
-    placed, times = [], []
-    for division in options[:MOST_DIVISIONS]:
-        places, plans, seconds = [], [], []
-        for job, number in enumerate(numbers.tolist()):
-            taken = [
-                of[sum(share[:job]) : sum(share[: job + 1])]
-                for of, share in zip(members, division, strict=True)
-            ]
-            place = tuple(chain(*(devices_of[n] for n in chain(*taken))))[:number]
-            key = job, *((len(of), up) for of, up in zip(taken, parents, strict=True) if of)
-            if key not in alike:
-                plan = mix.plan(job, place)
-                alone = simulate_jobs([(mix.problem(job, plan), seated(plan, place))])
-                alike[key] = plan, float(alone.undisturbed_s[0])
-            places.append(place)
-            plans.append(alike[key][0])
-            seconds.append(alike[key][1])
-        placed.append((places, plans))
-        times.append(seconds)
+
+    def placed(division: Division, job: int) -> tuple[tuple[int, ...], Plan, float]:
+        """Return a job's devices, plan and seconds undisturbed."""
+        taken = [
+            of[sum(share[:job]) : sum(share[: job + 1])]
+            for of, share in zip(members, division, strict=True)
+        ]
+        place = tuple(chain(*(devices_of[n] for n in chain(*taken))))[: numbers[job]]
+        key = job, *((len(of), up) for of, up in zip(taken, parents, strict=True) if of)
+        if key not in alike:
+            plan = mix.plan(job, place)
+            alone = simulate_jobs([(mix.problem(job, plan), seated(plan, place))])
+            alike[key] = plan, float(alone.undisturbed_s[0])
+        return place, *alike[key]
+
+    rows = [
+        [placed(division, job) for job in range(len(numbers))]
+        for division in options[:MOST_DIVISIONS]
+    ]
+    times = [[seconds for *_, seconds in row] for row in rows]
     shortest = np.min(times, axis=0)
 
     def loss(seconds: Any) -> Any:
@@ -408,7 +409,7 @@ def _joint(mix: _Mix) -> MixResult:
     for option in np.argsort(least, kind="stable").tolist():
         if results and least[option] >= min(results, key=itemgetter(0))[0] * (1 - 1e-9):
             break
-        result = mix.play(*placed[option])
+        result = mix.play(*zip(*(row[:2] for row in rows[option]), strict=True))
         results.append((float(loss([job.seconds for job in result.jobs])), result))
     best, proven = min(results, key=itemgetter(0))[1], len(options) <= MOST_DIVISIONS
-    return replace(best, divisions=len(placed), played=len(results), proven=proven)
+    return replace(best, divisions=len(rows), played=len(results), proven=proven)

@@ -47,6 +47,7 @@ __all__ = [
     "MODELS",
     "PARTS",
     "RATIOS",
+    "SHARED",
     "STUDIES",
     "SWEEP",
     "ExplorePage",
@@ -70,7 +71,12 @@ __all__ = [
 ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
     f"explore.{name}" for name in ("asks", "question", "x", "y", "point", "models", "loss")
 )
-SWEEP, RATIOS, STUDIES = "Sweep parameters", "Highest ratios", "Studies"
+SWEEP, RATIOS, SHARED, STUDIES = (
+    "Sweep parameters",
+    "Highest ratios",
+    "Shared fabric",
+    "Studies",
+)
 WHICH_RATIO, WHICH_ZERO = "How much oversubscription?", "Which micro-batch and ZeRO stage?"
 BY_PARAMETERS = (QUESTION, FIRST, SECOND)
 DEFAULTS = "explore defaults"

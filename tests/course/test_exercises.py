@@ -83,6 +83,15 @@ def _tensor(text):
     return 100 * calls * each / (compute + calls * each)
 
 
+def _failures(hours, save):
+    """Young: the work after which a save costs what it saves."""
+    return math.sqrt(2 * 3600 * hours * save)
+
+
+def _neighbours(ratio, jobs, size_MB):
+    return size_MB * ratio / 50
+
+
 BY_HAND = {
     "bubble": _bubble,
     "levels": _levels,
@@ -95,6 +104,8 @@ BY_HAND = {
     "passes": _passes,
     "table": _table,
     "program": _program,
+    "failures": _failures,
+    "neighbours": _neighbours,
 }
 
 
@@ -164,6 +175,8 @@ TYPICAL = {
         _experts(ep, 1.0),
         _experts(ep, imbalance) / (ep - 1),
     ],
+    "failures": lambda hours, save: [3600 * hours, math.sqrt(3600 * hours * save)],
+    "neighbours": lambda ratio, jobs, size_MB: [size_MB / 50, size_MB / 50 * max(1, ratio / jobs)],
     "table": lambda compute_ms, size_MB, rate_GBps: [1000.0],
     "program": lambda t1, t2, t3, micro_batches: [
         micro_batches * max(t1, t2, t3),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+import tomllib
+from pathlib import Path
 
 import pytest
 
+import nest_core as nest
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.levelwise import PAPER_ORDER, levelwise
 from nest_core.scenario import Scenario
@@ -27,6 +30,7 @@ from nest_core.teaching.lessons.program import UNITS as PROGRAM_UNITS
 from nest_core.teaching.lessons.program import chain, chosen, iteration, path, states
 
 GIB = 2.0**30
+PRESETS = Path(__file__).resolve().parents[2] / "presets"
 
 
 def _right(key):
@@ -425,3 +429,44 @@ def test_every_state_is_the_least_of_all_suffixes(state):
 
 def test_the_programs_question():
     assert _right("program").startswith(f"{2 * chosen().stages}: ")
+
+
+# Failures and neighbours: what the commands say of the same plan and of the same mix.
+
+
+def test_the_failures_answer_is_that_of_goodput():
+    """Llama 3 405B on 16,384: more than 90 % of 54 days were effective."""
+    scenario = nest.load("llama3.1-405b-8192-h100", {"fabric": "meta-3tier-7to1"})
+    result = nest.goodput(scenario, "dp=128,tp=8,pp=16,micro_batch=1,zero=1")
+    share = result.estimate.shares.effective
+    assert 0.90 < share < 0.93
+    assert _right("failures") == f"{100 * share:.3g} %"
+    assert f"{30 * share:.3g} of 30 days" in lesson("failures").brief().question.answer
+    best = lesson("failures").reveal({}).content
+    assert best.best_s == pytest.approx(result.estimate.interval_s)
+    # No other interval that is drawn leaves more.
+    assert max(of.effective for of in best.shares) <= best.best.effective * (1 + 1e-4)
+
+
+def test_faster_recovery_and_fewer_devices_leave_more():
+    left = [
+        lesson("failures").reveal({"devices": devices, "faster": faster}).content.best.effective
+        for devices, faster in ((16384, 1), (16384, 4), (1024, 4))
+    ]
+    assert left == sorted(left)
+
+
+@pytest.mark.parametrize(("ratio", "zero"), [(4, 3), (8, 2), (1, 3)])
+def test_the_neighbours_are_those_of_the_command(ratio, zero):
+    fabric = tomllib.loads((PRESETS / "fabrics" / "h100-spine-leaf-64.toml").read_text("utf-8"))
+    fabric["clos"]["oversubscription"] = [float(ratio)]
+    job = {"scenario": "llama2-7b-64-h100", "devices": 32}
+    job |= {"overrides": {"workload.global_batch_sequences": 128}}
+    job |= {"plan": f"dp=32,tp=1,pp=1,micro_batch=1,zero={zero}"}
+    file = {"schema": 1, "name": "m", "fabric": fabric, "placement": "spread"}
+    expected = nest.mix(file | {"job": [{**job, "name": name} for name in "ab"]}).rows()[0]
+    packed, spread = lesson("neighbours").reveal({"ratio": ratio, "zero": zero}).content.results
+    assert spread.jobs[0].slowdown == pytest.approx(expected["slowdown"])
+    assert packed.jobs[0].slowdown == 1.0
+    if (ratio, zero) == (4, 3):
+        assert _right("neighbours") == f"{100 * (expected['slowdown'] - 1):.3g} % longer"

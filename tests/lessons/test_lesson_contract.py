@@ -38,10 +38,10 @@ def _some_settings(shown):
             yield {"step": 5, control.key: value}
 
 
-def test_there_are_twelve_with_names_of_their_own():
-    assert len(LESSONS) == 12
+def test_there_are_fourteen_with_names_of_their_own():
+    assert len(LESSONS) == 14
     for field in ("key", "short", "title"):
-        assert len({getattr(one, field) for one in LESSONS}) == 12
+        assert len({getattr(one, field) for one in LESSONS}) == 14
 
 
 @EVERY
@@ -139,7 +139,7 @@ def test_a_step_past_the_last_one_is_the_last_one():
     walk = lesson("steps")
     ring = walk.reveal({"step": 126}).content
     assert ring.step == len(ring.steps.states) == 14
-    assert walk.reveal({"step": 126, "fabric": "8 × 8"}).content.step == 126
+    assert walk.reveal({"step": 126, "fabric": "8 × 8"}).content.step == 146
 
 
 def test_oversubscription_opens_at_the_ratio_that_it_asks_about():

@@ -28,16 +28,16 @@ _ROW_PX = 26
 def mix_finding(result: MixResult) -> str:
     """Return who loses most, and what is known of the worst."""
     worst = max(result.jobs, key=lambda job: job.slowdown)
-    most = percent(result.bound_slowdown - 1.0)
-    if worst.slowdown < 1.0 + 5e-4:
-        return f"Placed {result.placement}, nobody slows anybody; no job can lose over {most}"
-    lost = percent(worst.slowdown - 1.0)
-    return f"Placed {result.placement}, {worst.name} takes {lost} longer; no job over {most}"
+    lost, most = (percent(ratio - 1.0) for ratio in (worst.slowdown, result.bound_slowdown))
+    if result.bound_slowdown < 1.0 + 5e-4:
+        return f"Placed {result.placement}, no job can slow another"
+    return f"Placed {result.placement}, {worst.name} takes {lost} longer; at most {most}"
 
 
 def slowdowns_picture(results: Sequence[MixResult]) -> Chart:
     """Draw how much longer each job takes, and at most, placement by placement."""
     names = [job.name for job in results[0].jobs]
+    top = 100 * (max(of.bound_slowdown for of in results) - 1) or 1.0
     traces = []
     for number, (result, colour) in enumerate(zip(results, _COLOURS, strict=False)):
         rows = [n + 0.22 * (number - (len(results) - 1) / 2) for n in range(len(names))]
@@ -58,7 +58,7 @@ def slowdowns_picture(results: Sequence[MixResult]) -> Chart:
             traces,
             64 + _ROW_PX * (1 + len(results)) * len(names) // 2,
             (110, 16, 8, 50),
-            xaxis=value_axis("longer than undisturbed, %", rangemode="tozero"),
+            xaxis=value_axis("longer than undisturbed, %", range=[-0.03 * top, 1.05 * top]),
             yaxis=rows_axis([plain(name) for name in names]),
         ),
         tuple((of.placement, colour) for of, colour in zip(results, _COLOURS, strict=False)),

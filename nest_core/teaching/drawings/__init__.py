@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.plan_words import schedule_words
-from nest_core.documents import alike, humanise_bytes, humanise_seconds, join_words
+from nest_core.documents import alike, humanise_bytes, humanise_seconds, join_words, percent
 from nest_core.paper.cases import PLANNERS
 from nest_core.report.figures import (
     Chart,
@@ -18,12 +18,15 @@ from nest_core.report.figures import (
     timeline_figure,
 )
 from nest_core.report.figures.collectives import time_figure
+from nest_core.report.figures.mixes import slowdowns_picture
 from nest_core.report.figures.style import (
     ACCENT,
     FAINT,
     HATCH,
     LIMIT,
     MUTED,
+    TIME_COLOURS,
+    curve,
     note,
     plot,
     ruler,
@@ -35,6 +38,7 @@ from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_draw
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.walk_drawing import walk_drawing
+from nest_core.teaching.lessons.clusters import Neighbours, SaveShares
 from nest_core.teaching.lessons.figure import Plans, Sweeps
 from nest_core.teaching.lessons.levels import DynamicTable
 from nest_core.teaching.lessons.paper_table import READINGS, Leads
@@ -271,10 +275,41 @@ def _leads_finding(cell: Leads) -> str:
     return f"The lead over {name}{moved} in the right order"
 
 
+def saves_picture(content: SaveShares) -> Chart:
+    """Draw what is lost by minutes between saves, part by part."""
+    lines = (
+        ("all that is lost", LIMIT, [1 - of.effective for of in content.shares]),
+        ("saves", TIME_COLOURS["communication"], [of.losses[0] for of in content.shares]),
+        ("lost work", ACCENT, [of.losses[1] for of in content.shares]),
+        ("detection and restart", MUTED, [of.losses[2] for of in content.shares]),
+    )
+    left, interval = percent(content.best.effective), humanise_seconds(content.best_s)
+    best_min = content.best_s / 60
+    return Chart(
+        f"{left} of the time trains on {content.devices:,} devices, saved every {interval}",
+        "Share of the time that is lost, by what it goes into; %",
+        "Saves often enough that little is done again, and rarely enough that they cost little.",
+        plot(
+            [
+                curve(content.minutes, [100 * share for share in values], colour, name=name)
+                for name, colour, values in lines
+            ],
+            340,
+            (52, 16, 10, 44),
+            xaxis=value_axis("minutes from save to save", type="log", tickvals=[1, 3, 10, 30, 100]),
+            yaxis=value_axis("lost, %", range=[0, 30]),
+            shapes=[ruler(0, yref="paper", xref="x", x0=best_min, x1=best_min, y1=1)],
+        ),
+        tuple((name, colour) for name, colour, _ in lines),
+    )
+
+
 _PICTURES: dict[type[Any], Callable[[Any], tuple[Chart, ...]]] = {
     tuple: tuple,
     Plans: plan_pictures,
     Played: timeline_pictures,
     Sweeps: sweep_pictures,
     Leads: lambda leads: (leads_picture(leads),),
+    SaveShares: lambda content: (saves_picture(content),),
+    Neighbours: lambda content: (slowdowns_picture(content.results),),
 }

@@ -14,6 +14,7 @@ Examples
 from functools import partial
 
 from nest_core.documents import preset_path, read_text
+from nest_core.teaching.lessons.clusters import FAILURES, NEIGHBOURS
 from nest_core.teaching.lessons.figure import LessonFigure
 from nest_core.teaching.lessons.files import among, read_lesson
 from nest_core.teaching.lessons.groups import COLLECTIVES, EXPERTS, OVERSUBSCRIPTION, TENSOR
@@ -59,6 +60,8 @@ FIGURES: dict[str, LessonFigure] = {
         COLLECTIVES,
         TENSOR,
         OVERSUBSCRIPTION,
+        NEIGHBOURS,
+        FAILURES,
         EXPERTS,
         PAPER_TABLE,
         PROGRAM,

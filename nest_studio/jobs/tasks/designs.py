@@ -1,4 +1,4 @@
-"""What worker processes do for the Compare page: one design in, its figures out.
+"""What worker processes do for Compare and Explore: one design or mix in, its figures out.
 
 Tasks are as those of `nest_studio.jobs.tasks.requests`. Every design is planned by itself: what one
 of them takes, or fails by, is no other's.
@@ -7,13 +7,14 @@ of them takes, or fails by, is no other's.
 from collections.abc import Mapping
 from typing import Any
 
+from nest_core.api.mixes import SharedFabric, mix
 from nest_core.costs.price import Report
 from nest_core.scenario import Scenario
 from nest_core.studies.comparison import budget_of, further_figures, planned_candidate
 from nest_core.studies.whole_bill import Candidate
 from nest_studio.jobs.tasks.requests import Stop, Tell
 
-__all__ = ["further_design", "planned_design"]
+__all__ = ["further_design", "planned_design", "shared_fabric"]
 
 
 def planned_design(scenario: Scenario, *, progress: Tell, stop: Stop) -> Candidate | None:
@@ -54,3 +55,10 @@ def further_design(
         stop=stop,
     )
     return None if stop() else more
+
+
+def shared_fabric(document: Mapping[str, Any], *, progress: Tell, stop: Stop) -> SharedFabric:
+    """Return what jobs on one fabric come to; it cannot be stopped on the way."""
+    del stop
+    progress(0.0, "placing, planning and replaying")
+    return mix(document)
