@@ -38,7 +38,7 @@ from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_draw
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.walk_drawing import walk_drawing
-from nest_core.teaching.lessons.clusters import Neighbours, SaveShares
+from nest_core.teaching.lessons.clusters import PlacedJobs, SaveShares
 from nest_core.teaching.lessons.figure import Plans, Sweeps
 from nest_core.teaching.lessons.levels import DynamicTable
 from nest_core.teaching.lessons.paper_table import READINGS, Leads
@@ -283,10 +283,10 @@ def saves_picture(content: SaveShares) -> Chart:
         ("lost work", ACCENT, [of.losses[1] for of in content.shares]),
         ("detection and restart", MUTED, [of.losses[2] for of in content.shares]),
     )
-    left, interval = percent(content.best.effective), humanise_seconds(content.best_s)
+    trains, interval = percent(content.best.effective), humanise_seconds(content.best_s)
     best_min = content.best_s / 60
     return Chart(
-        f"{left} of the time trains on {content.devices:,} devices, saved every {interval}",
+        f"{trains} of the time trains on {content.devices:,} devices, saved every {interval}",
         "Share of the time that is lost, by what it goes into; %",
         "Saves often enough that little is done again, and rarely enough that they cost little.",
         plot(
@@ -311,5 +311,5 @@ _PICTURES: dict[type[Any], Callable[[Any], tuple[Chart, ...]]] = {
     Sweeps: sweep_pictures,
     Leads: lambda leads: (leads_picture(leads),),
     SaveShares: lambda content: (saves_picture(content),),
-    Neighbours: lambda content: (slowdowns_picture(content.results),),
+    PlacedJobs: lambda content: (slowdowns_picture(content.results),),
 }

@@ -23,7 +23,7 @@ from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 __all__ = [
     "FAILURES",
     "NEIGHBOURS",
-    "Neighbours",
+    "PlacedJobs",
     "SaveShares",
     "estimated",
     "neighbours",
@@ -128,14 +128,14 @@ FAILURES = LessonFigure(
 )
 
 
-class Neighbours(NamedTuple):
+class PlacedJobs(NamedTuple):
     """Two jobs packed and spread."""
 
     results: tuple[MixResult, ...]
 
 
 @cache
-def neighbours(ratio: float, zero: int) -> Neighbours:
+def neighbours(ratio: float, zero: int) -> PlacedJobs:
     """Play two jobs of 32 H100 on leaves of 32, packed and spread, as ``nest-studio mix`` does."""
     fabric = fabric_document(_SMALL_FABRIC)
     fabric["clos"] = {**fabric["clos"], "oversubscription": [ratio]}
@@ -148,7 +148,7 @@ def neighbours(ratio: float, zero: int) -> Neighbours:
     jobs = [{**run, "name": "yours"}, {**run, "name": "the neighbour"}]
     file = {"schema": 1, "name": "Two jobs", "fabric": fabric, "job": jobs}
     placed = (checked(MixFile, {**file, "placement": how}) for how in ("packed", "spread"))
-    return Neighbours(tuple(map(play_mix, placed)))
+    return PlacedJobs(tuple(map(play_mix, placed)))
 
 
 def _yours(given: Settings, number: int) -> tuple[float, float, float]:
