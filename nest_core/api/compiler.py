@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.price import Given, given_plan
+from nest_core.api.price import Given, given_or_best
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.calibration.compiler.collectives import KINDS, collectives_of_program
 from nest_core.costs import Problem, Report, in_flight, price, state_shares
-from nest_core.documents import humanise_bytes, require, require_extra
-from nest_core.planner import search
+from nest_core.documents import InputError, humanise_bytes, require, require_extra
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.workload import NO_OFFLOAD, RECOMPUTE, chain
@@ -205,12 +204,10 @@ def stage_program(
     values = load(scenario).values
     problem = values.problem()
     generation = _check(values, problem)
-    if plan is None:
-        best = search(problem, values.space, time_limit_s=values.time_limit_s).best
-        require(best, "plan", "must be given where none fits", "none", "name one with --plan")
-        chosen = best.plan  # type: ignore[union-attr]  # refused above
-    else:
-        chosen = given_plan(values, problem, plan).plan
+    given, _ = given_or_best(values, plan)
+    if given is None:
+        raise InputError("plan", "must be given where none fits", "none", "name one with --plan")
+    chosen = given.plan
     report = price(values.problem(chosen.recompute), chosen)
     require(
         chosen.point.devices_used == problem.network.devices and not chosen.ragged,

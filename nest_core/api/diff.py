@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,17 @@ class TraceDiff:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the terms of every stage with a trace, s, means over its ranks; a row each."""
-        rows = []
-        for stage in sorted({stage for _, stage, _ in self.traces}):
-            mine = [(trace, does) for trace, at, does in self.traces if at == stage]
-            for term in TERMS:
-                measured = sum(trace.seconds[term] for trace, _ in mine) / len(mine)
-                simulated = sum(does.get(term, 0.0) for _, does in mine) / len(mine)
-                row = {"stage": stage, "term": term}
-                rows.append(row | {"measured_s": measured, "simulated_s": simulated})
-        return [row for row in rows if row["measured_s"] or row["simulated_s"]]
+        import pandas as pd
+
+        terms = [
+            (stage, term, trace.seconds[term], does[term])
+            for trace, stage, does in sorted(self.traces, key=itemgetter(1))
+            for term in TERMS
+        ]
+        frame = pd.DataFrame(terms, columns=["stage", "term", "measured_s", "simulated_s"])
+        means = frame.groupby(["stage", "term"], sort=False).mean()
+        rows: list[dict[str, Any]] = means[means.any(axis=1)].reset_index().to_dict("records")
+        return rows
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of ``nest-studio diff --json``."""
@@ -64,8 +67,7 @@ class TraceDiff:
 
     def __str__(self) -> str:
         fields = self.to_json()
-        times = (fields["measured_iteration_time_s"], self.iteration_s)
-        measured, simulated = map(humanise_seconds, times)
+        measured = humanise_seconds(fields["measured_iteration_time_s"])
         unmarked = [trace.name for trace, _, _ in self.traces if not trace.steps]
         header = ["stage", "term", "measured, s", "simulated, s", "difference, s"]
         rows = [
@@ -76,7 +78,7 @@ class TraceDiff:
         return "\n".join(
             [
                 f"A step of {plural(len(self.traces), 'trace')} takes {measured}, simulated "
-                f"{simulated}; exposed communication by kind of kernel:",
+                f"{humanise_seconds(self.iteration_s)}; exposed communication by kind of kernel:",
                 *(f"{name}: without ProfilerStep marks all is one step" for name in unmarked),
                 "",
                 table(header, rows),
@@ -104,8 +106,9 @@ def diff(
     """
     result = simulate(scenario, plan)
     require(traces, "traces", "must be at least one", "none", "name a file")
-    seconds = result.iteration.seconds
-    return TraceDiff(seconds, tuple(_beside(result, read_trace(Path(file))) for file in traces))
+    return TraceDiff(
+        result.iteration.seconds, tuple(_beside(result, read_trace(Path(file))) for file in traces)
+    )
 
 
 def _beside(result: Simulated, trace: RankTrace) -> tuple[RankTrace, int, dict[str, float]]:
@@ -127,8 +130,8 @@ def _beside(result: Simulated, trace: RankTrace) -> tuple[RankTrace, int, dict[s
         for row in sorted(iteration.programs[stage].rows, key=lambda row: row.size)
         if row.call is not None
     }
-    does: dict[str, float] = {}
+    does = dict.fromkeys(TERMS, 0.0)
     for part, seconds in zip(PARTS, activity(iteration, stage, device).seconds, strict=True):
         term = kinds.get(part, "other") if part in CLASSES else _TERM_OF_PART.get(part, "compute")
-        does[term] = does.get(term, 0.0) + float(seconds)
+        does[term] += float(seconds)
     return trace, stage, does

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.api.price import Given, given_plan
+from nest_core.api.price import Given, given_or_best
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
 from nest_core.documents import InputError, format_ratio, plural, require, table, write_file
@@ -148,27 +148,12 @@ def export(
         "pick " + ", ".join(TARGETS),
     )
     values = load(scenario).values
-    problem = values.problem()
-    require(
-        plan is not None or placement is None,
-        "plan",
-        "must be given beside a placement",
-        "absent",
-        "name the plan that is placed",
-    )
-    if plan is not None:
-        given = given_plan(values, problem, plan, placement).plan
-        report = price(values.problem(given.recompute), given)
-    else:
-        result = search(problem, values.space, time_limit_s=values.time_limit_s)
-        if result.best is None:
-            raise InputError(
-                "plan",
-                f"must be given, since {result.reason}",
-                "absent",
-                "name one, or change the scenario",
-            )
-        report = result.best
+    given, reason = given_or_best(values, plan, placement)
+    if given is None:
+        raise InputError(
+            "plan", f"must be given, since {reason}", "absent", "name one, or change the scenario"
+        )
+    report = price(values.problem(given.plan.recompute), given.plan)
     try:
         written = export_plan(to, values, report)
     except ExportRefused as error:

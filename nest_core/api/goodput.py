@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.api.price import Given, given_plan
+from nest_core.api.price import Given, given_or_best
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report
@@ -27,7 +27,6 @@ from nest_core.documents.failures import load_failures
 from nest_core.documents.units import DAY_S
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
-from nest_core.planner import search
 from nest_core.reliability.goodput import GoodputEstimate
 from nest_core.reliability.process import LOSSES
 from nest_core.reliability.simulation import simulate
@@ -240,16 +239,11 @@ def goodput(
     if failures is not None:
         name = failures if isinstance(failures, Mapping) else str(failures)
         values = replace(values, failures=load_failures(name, Path()))
-    problem = values.problem()
-    if plan is None:
-        result = search(problem, values.space, time_limit_s=values.time_limit_s)
-        if result.best is None:
-            return Goodput(None, result.reason)
-        chosen = result.best.plan
-    else:
-        given = given_plan(values, problem, plan)
-        values, chosen = values.hiding(given.hidden), given.plan
-    problem = values.problem(chosen.recompute)
-    report = name_stack_for_plan(values, price_plan(problem, chosen))
+    given, reason = given_or_best(values, plan)
+    if given is None:
+        return Goodput(None, reason)
+    values = values.hiding(given.hidden)
+    problem = values.problem(given.plan.recompute)
+    report = name_stack_for_plan(values, price_plan(problem, given.plan))
     run = training(values, report, tokens, interval_of(values, problem, report))
     return Goodput(report, report.reason, run, simulate(run.goodput.process, DRAWS, seed))

@@ -250,6 +250,30 @@ def given_plan(
     return checked_plan(scenario, given, mapping, str(placement))
 
 
+def given_or_best(
+    scenario: ScenarioValues, plan: Given | None, placement: str | Path | None = None
+) -> tuple[Pasted | None, str]:
+    """Return the plan that somebody gives, else the best one; None and why where none fits.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of this scenario, or ranks are placed of none.
+    """
+    require(
+        placement is None or plan is not None,
+        "placement",
+        "must come with a plan",
+        str(placement),
+        "give the plan",
+    )
+    problem = scenario.problem()
+    if plan is not None:
+        return given_plan(scenario, problem, plan, placement), ""
+    result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
+    return (Pasted(result.best.plan) if result.best else None), result.reason
+
+
 def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pasted:
     if isinstance(plan, Answer):
         plan = plan.best
@@ -358,21 +382,10 @@ def place(
     InputError
         If it is no plan of this scenario.
     """
-    require(
-        placement is None or plan is not None,
-        "placement",
-        "must come with a plan",
-        str(placement),
-        "give the plan",
-    )
     values = load(scenario).values
-    problem = values.problem()
-    if plan is not None:
-        chosen = given_plan(values, problem, plan, placement).plan
-        check_plan(values.problem(chosen.recompute), chosen)
-    else:
-        result = search(problem, values.space, time_limit_s=values.time_limit_s)
-        if result.best is None:
-            return Placement(None, None, result.reason)
-        chosen = result.best.plan
-    return Placement(chosen, rank_mapping_of(problem.network, chosen))
+    given, reason = given_or_best(values, plan, placement)
+    if given is None:
+        return Placement(None, None, reason)
+    problem = values.problem(given.plan.recompute)
+    check_plan(problem, given.plan)
+    return Placement(given.plan, rank_mapping_of(problem.network, given.plan))

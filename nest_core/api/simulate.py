@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nest_core.api.price import Given, given_plan
+from nest_core.api.price import Given, given_or_best
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Problem, Report, price
@@ -17,12 +17,10 @@ from nest_core.documents import (
     humanise_seconds,
     percent,
     plural,
-    require,
     signed_percent,
     table,
 )
 from nest_core.network import BusyLink
-from nest_core.planner import search
 from nest_core.report.explain import busiest_table
 from nest_core.report.figures import Chart
 from nest_core.report.figures.timeline import links_figure, rows_of_stages, timeline_figure
@@ -213,29 +211,15 @@ def simulate(
     True
     """
     values = load(scenario).values
-    problem = values.problem()
-    require(
-        placement is None or plan is not None,
-        "placement",
-        "must come with a plan",
-        str(placement),
-        "give the plan",
-    )
-    given = None
-    if plan is None:
-        result = search(problem, values.space, time_limit_s=values.time_limit_s)
-        if result.best is None:
-            raise InputError("plan", "must fit", "none", result.reason)
-        report = result.best
-    else:
-        given = given_plan(values, problem, plan, placement)
-        problem = values.hiding(given.hidden).problem(given.plan.recompute)
-        report = price(problem, given.plan)
+    given, reason = given_or_best(values, plan, placement)
+    if given is None:
+        raise InputError("plan", "must fit", "none", reason)
+    values = values.hiding(given.hidden)
+    problem = values.problem(given.plan.recompute)
+    report = price(problem, given.plan)
     began = time.perf_counter()
     iteration = simulate_plan(problem, report.plan, draw=draw)
     failures: tuple[Failure, ...] = ()
-    if given is not None:
-        values = values.hiding(given.hidden)
     if tuple(fail) == EACH:
         failures = single_failures(values, report.plan, replan=replan)
     elif fail or slow:

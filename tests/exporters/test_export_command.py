@@ -97,7 +97,7 @@ def test_text_prints_the_files(capsys: pytest.CaptureFixture[str]) -> None:
             ],
             "plan must be given, since no plan fits",
         ),
-        (["--to", "slurm", "--placement", "x.csv"], "plan must be given beside a placement"),
+        (["--to", "slurm", "--placement", "x.csv"], "placement must come with a plan"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -46,7 +46,7 @@ _KINDS = {
 _COPIES = ("gpu_memcpy", "gpu_memset")
 _STEPS = ("gpu_user_annotation", "user_annotation")
 _HEAD_BYTES = 1 << 26
-_GAPS = tuple(", \n\r\t")
+_GAP = re.compile(r"[\s,]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +97,12 @@ def read_trace(path: Path) -> RankTrace:
         "profile with ProfilerActivity.CUDA",
     )
     marks = next((by_term[kind] for kind in _STEPS if len(by_term[kind])), runs)
-    first, last, steps = int(marks[:, 0].min()), int(marks[:, 1].max()), len(marks)
-    seconds, covered = {}, 0
-    for n, term in enumerate(TERMS[:-1], 1):
-        so_far = np.concatenate([np.clip(by_term[name], first, last) for name in TERMS[:n]])
-        seconds[term], covered = _covered(so_far) - covered, _covered(so_far)
-    seconds["idle"] = last - first - covered
-    steps = 0 if marks is runs else steps
-    means = {term: taken / max(steps, 1) / 1e9 for term, taken in seconds.items()}
-    return RankTrace(str(path), _told(head, "rank"), _told(head, "world_size"), steps, means)
+    first, last, steps = marks[:, 0].min(), marks[:, 1].max(), 0 if marks is runs else len(marks)
+    spans_of = [np.clip(by_term[term], first, last) for term in TERMS[:-1]]
+    covered = [_covered(np.concatenate(spans_of[:n])) for n in range(1, len(TERMS))]
+    taken_s = np.diff([0, *covered, last - first]) / max(steps, 1) / 1e9
+    seconds = dict(zip(TERMS, taken_s.tolist(), strict=True))
+    return RankTrace(str(path), _told(head, "rank"), _told(head, "world_size"), steps, seconds)
 
 
 def _told(head: str, name: str) -> int | None:
@@ -151,8 +148,7 @@ def _decoded(name: str, text: str, blocks: Iterator[str]) -> Iterator[Mapping[st
     """Yield objects of an array that goes on in blocks; fractions as they are written."""
     decode, at = json.JSONDecoder(parse_float=Decimal).raw_decode, 0
     while True:
-        while text[at : at + 1] in _GAPS:
-            at += 1
+        at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # matches nothing too
         if text.startswith("]", at):
             return
         try:
