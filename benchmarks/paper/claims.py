@@ -18,7 +18,6 @@ from benchmarks.paper.iterations import mean_part
 from nest_core.costs import Report
 from nest_core.documents.units import join_words, percent
 from nest_core.paper.cases import FIGURES, Cell, shipped_instance
-from nest_core.paper.outcome import outcome_of
 from nest_core.paper.own import own_outcome, own_result, own_scenario
 from nest_core.paper.published import StageOrder, evaluate, partition, solve
 from nest_core.paper.reproduction import (
@@ -31,6 +30,7 @@ from nest_core.paper.reproduction import (
     printed_rows,
     ratio,
 )
+from nest_core.paper.throughput import outcome_of
 from nest_core.planner.baselines import evaluate_baselines
 
 __all__ = ["section5", "section5_paragraph"]

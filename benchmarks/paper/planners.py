@@ -16,7 +16,6 @@ from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.fabric import MAX_DEVICES
 from nest_core.paper.cases import PLANNERS, Cell, shipped_instance
-from nest_core.paper.outcome import outcome_of
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -26,6 +25,7 @@ from nest_core.paper.reproduction import (
     plan_words,
     printed,
 )
+from nest_core.paper.throughput import outcome_of
 from nest_core.planner import SearchSpace
 
 __all__ = ["table1", "table1_paragraph", "table2", "table2_paragraph", "table4", "table4_paragraph"]

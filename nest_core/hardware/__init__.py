@@ -1,10 +1,13 @@
 """Accelerators and the analytical estimator."""
 
 from nest_core.hardware.accelerators import (
+    NARROW,
     UNCALIBRATED,
     Accelerator,
+    Family,
     accelerator_of,
     load_accelerator,
+    load_family,
 )
 from nest_core.hardware.collectives import OPS, Curve, load_curve
 from nest_core.hardware.collectives.library import KIND, OWN, REDUCING, curve_document
@@ -17,7 +20,6 @@ from nest_core.hardware.estimator import (
     seconds,
     time_in_words,
 )
-from nest_core.hardware.families import NARROW, Family, load_family
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import (
     BOUNDED,

@@ -37,8 +37,7 @@ from dataclasses import replace
 from typing import Literal
 
 from nest_core.documents.units import humanise, humanise_rate, humanise_seconds, three_digits
-from nest_core.hardware.accelerators import Accelerator
-from nest_core.hardware.families import NARROW, narrow_product
+from nest_core.hardware.accelerators import NARROW, Accelerator, narrow_product
 from nest_core.hardware.profiles import Direction
 from nest_core.workload import Kernel, Operator, number
 

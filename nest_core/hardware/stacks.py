@@ -22,10 +22,9 @@ from nest_core.documents import (
     require,
 )
 from nest_core.documents.schema import StackFile, checked
-from nest_core.hardware.accelerators import Accelerator
+from nest_core.hardware.accelerators import NARROW, Accelerator, Family
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import OWN, curve_from
-from nest_core.hardware.families import NARROW, Family
 from nest_core.hardware.memory_rules import MemoryRules
 from nest_core.hardware.network_spread import load_spread
 from nest_core.hardware.posterior import (

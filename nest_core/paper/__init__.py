@@ -26,7 +26,7 @@ __all__ = ["NAMES", "Reproduction", "ResultTable", "Row", "reproduce"]
 
 # Modules by name: each has a function of the name, and is imported when it is asked for.
 _LIVE = {
-    "algorithm1": "program",
+    "algorithm1": "own",
     "figure5": "throughput",
     "figure6": "throughput",
     "figure7": "throughput",

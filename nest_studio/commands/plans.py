@@ -192,7 +192,7 @@ def diff(
     as_json: JsonFlag = False,
 ) -> None:
     """Set profiler traces of ranks beside the simulated iteration, per stage and term."""
-    from nest_core.api.diff import diff
+    from nest_core.api.simulate import diff
 
     show(diff(_loaded(scenario, sets), traces, plan), as_json)
 
@@ -279,7 +279,7 @@ def memory(
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan
     from nest_core.report.explain import check_heads
-    from nest_core.report.explain.other_stacks import name_stack_for_plan
+    from nest_core.report.explain.mine import name_stack_for_plan
     from nest_core.scenario import load_scenario
 
     values = load_scenario(scenario, sets or ())

@@ -14,7 +14,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.documents import as_markdown, format_ratio, preset_names
 from nest_core.documents.schema import Parameter
 from nest_core.fabric import Fabric
-from nest_core.fabric.remedies import COUNTED, DEPENDENT, counted, fabric_settings, with_setting
+from nest_core.fabric.files import COUNTED, DEPENDENT, counted, fabric_settings, with_setting
 from nest_core.scenario import Scenario
 from nest_core.scenario import fabric_document as preset_document
 from nest_core.studies.parameters import ratio_parameters

@@ -18,7 +18,7 @@ from nest_core.calibration.acceptance.expected import accelerator_in
 from nest_core.documents import InputError, as_markdown, format_ratio, preset_names, to_gib
 from nest_core.documents.schema import StackFile, checked, fabric_key, in_labels, parameter
 from nest_core.fabric import Fabric
-from nest_core.fabric.remedies import COUNTED, fabric_settings, remedies
+from nest_core.fabric.files import COUNTED, fabric_settings, remedies
 from nest_core.hardware import Stack, default_stack, load_accelerator, load_stack, stack_of_table
 from nest_core.report.explain import accelerator_in_words, model_in_words, stack_in_words
 from nest_core.scenario import Scenario, scenario_document

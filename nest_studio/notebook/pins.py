@@ -47,7 +47,7 @@ def pin_button(
     Parameters
     ----------
     kind : str
-        One of `nest_core.report.notebook.cells.KINDS`.
+        One of `nest_core.report.notebook.ipynb.KINDS`.
     title : str
         Proposed; the person may change it.
     inputs : mapping

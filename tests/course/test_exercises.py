@@ -11,7 +11,7 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.teaching.course.exercise import draw, gift, mark, markdown
 from nest_core.teaching.lessons import LESSONS, lesson
-from nest_core.teaching.lessons.quantity import readings
+from nest_core.teaching.lessons.files import readings
 from nest_studio.cli import run
 
 ASKING = [one for one in LESSONS if one.exercise is not None]

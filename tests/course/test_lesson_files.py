@@ -11,8 +11,8 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import load_toml, preset_names, preset_path
-from nest_core.report.notebook.cells import KINDS
 from nest_core.report.notebook.inputs import SCENARIO_KINDS
+from nest_core.report.notebook.ipynb import KINDS
 from nest_core.teaching.course import LESSONS_VARIABLE
 from nest_core.teaching.course.folder import (
     find_figure,

@@ -5,7 +5,7 @@ import pytest
 from nest_core.api.answer import answer
 from nest_core.api.price import price
 from nest_core.api.scenario import load
-from nest_core.report.explain import other_stacks
+from nest_core.report.explain import mine
 
 JOB = {
     "schema": 1,
@@ -76,7 +76,7 @@ def test_turns_of_the_search_are_counted(monkeypatch):
     workload = {**JOB["workload"], "global_batch_sequences": 16}
     search = {"recompute": ["none"], "tp": 1, "pp": 1, "cp": 1, "micro_batch_sequences": 2}
     tight = {**JOB, "workload": workload, "search": {**search, "zero": [3]}}
-    monkeypatch.setattr(other_stacks, "_MAX_TURNS", 0)
+    monkeypatch.setattr(mine, "_MAX_TURNS", 0)
     assert "it fits" not in answer(load(tight).values).result.reason
 
 

@@ -13,7 +13,7 @@ import nest_core as nest
 from nest_core.api.layer import LayerRequest
 from nest_core.documents.errors import InputError
 from nest_core.report.notebook import new_notebook, output_of, pin_cells, pinned, table_output
-from nest_core.report.notebook.cells import KINDS
+from nest_core.report.notebook.ipynb import KINDS
 from nest_core.report.tables import Table
 from nest_core.scenario import fabric_document
 from nest_core.workload.model_files import load_model, model_table

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.paper import NAMES, Reproduction, program, reproduce
+from nest_core.paper import NAMES, Reproduction, own, reproduce
 from nest_core.paper.cases import FIGURES, Cell
 from nest_core.report.figures.paper import models_of, paper_pictures
 
@@ -122,7 +122,7 @@ def test_a_model_s_waterfalls_stand_above_its_rows(
 ) -> None:
     """A cluster each, of the chosen model alone."""
     cells = [Cell(setup, "bert", 64, 1) for setup in ("tpuv4_fatTree", "h100_spineLeaf")]
-    monkeypatch.setattr(program, "CELLS", (*cells, Cell("tpuv4_fatTree", "llama2", 128, 1)))
+    monkeypatch.setattr(own, "CELLS", (*cells, Cell("tpuv4_fatTree", "llama2", 128, 1)))
     page.run()
     page.segmented_control(key="name").set_value("algorithm1")
     page.segmented_control(key="costs").set_value("own").run()

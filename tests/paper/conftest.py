@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.paper import cases, program
+from nest_core.paper import cases, own
 
 KEPT = {
     "figure5": {("llama3", 64, 1), ("llama3", 128, 1), ("gpt3", 1024, 1)},
@@ -25,4 +25,4 @@ def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(cells) == len(keys)
         monkeypatch.setitem(cases.FIGURES, name, replace(figure, cells=cells))
     cells = tuple(cases.Cell(setup, "bert", 64, 1) for setup in ("tpuv4_fatTree", "h100_spineLeaf"))
-    monkeypatch.setattr(program, "CELLS", cells)
+    monkeypatch.setattr(own, "CELLS", cells)

@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from nest_core.costs import StageStrategy, price
-from nest_core.paper import program
+from nest_core.paper import own
 from nest_core.paper.cases import FIGURES, Cell
-from nest_core.paper.own import own_result, own_scenario
-from nest_core.paper.program import algorithm1, algorithm1_paragraph, algorithm1_row
+from nest_core.paper.own import (
+    algorithm1,
+    algorithm1_paragraph,
+    algorithm1_row,
+    own_result,
+    own_scenario,
+)
 from nest_core.planner.baselines import Waterfall
 from nest_core.report.figures.levelwise import CAUSES
 from nest_core.report.figures.paper import models_of, paper_pictures
@@ -27,8 +32,8 @@ def row() -> dict[str, Any]:
 
 def test_cells_are_the_largest_of_both_clusters_for_all_five_models() -> None:
     largest = {cell for cell in FIGURES["figure5"].cells if cell.devices == 1024}
-    assert {cell for cell in program.CELLS if cell.setup == "tpuv4_fatTree"} == largest
-    there = {cell.model for cell in program.CELLS if cell.setup == "h100_spineLeaf"}
+    assert {cell for cell in own.CELLS if cell.setup == "tpuv4_fatTree"} == largest
+    there = {cell.model for cell in own.CELLS if cell.setup == "h100_spineLeaf"}
     assert there == {cell.model for cell in largest}
 
 
@@ -52,10 +57,10 @@ def test_degrees_that_differ_between_stages_are_named() -> None:
     one = StageStrategy(1, False, 1, 1, 0)
     wide = StageStrategy(2, True, 1, 1, 1)
     plan = replace(first.plan, strategies=(one, wide))
-    found = program._degrees(plan)
+    found = own._degrees(plan)
     assert found["by_stage"] == ["s", "t", "zero"]
     assert not set(found) & {"s", "t", "zero"}
-    assert program._plan_words(found).endswith("by stage s, t, zero")
+    assert own._plan_words(found).endswith("by stage s, t, zero")
 
 
 def made(row: dict[str, Any], slower: float, promised: float, **lost: float) -> dict[str, Any]:
@@ -90,8 +95,8 @@ def test_sentences_name_ties_causes_and_broken_promises(row: dict[str, Any]) -> 
 def test_a_model_s_pictures_are_its_waterfalls(
     row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "CELLS", (CELL,))
-    monkeypatch.setattr(program, "algorithm1_row", lambda costs, cell: row)
+    monkeypatch.setattr(own, "CELLS", (CELL,))
+    monkeypatch.setattr(own, "algorithm1_row", lambda costs, cell: row)
     found = algorithm1("own")
     assert models_of(found) == ("bert",)
     (picture,) = paper_pictures(found, "bert")

@@ -13,8 +13,8 @@ from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware import load_accelerator
 from nest_core.scenario import Scenario
 from nest_core.workload import Strategy, load_model
+from nest_core.workload.model_files import OF_THE_JOB
 from nest_core.workload.models import sizes
-from nest_core.workload.traced import OF_THE_JOB
 
 MODELS = ("nemotron4-15b", "llama2-7b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b")
 DEVICE = load_accelerator("h100-80gb")

@@ -315,7 +315,7 @@ def _parameters() -> list[str]:
 def _text(calibrated: bool, source: str, values: Mapping[str, float]) -> str:
     lines = [
         "# Written by python -m benchmarks.validation regenerate training --fit; what every figure",
-        "# means stands in nest_core/hardware/families.py, priors and fixed figures in",
+        "# means stands in nest_core/hardware/accelerators.py, priors and fixed figures in",
         "# benchmarks/validation/training/fit.py.",
         f"calibrated = {str(calibrated).lower()}",
         f'source = "{source}"',

@@ -25,13 +25,14 @@ from nest_core.documents.schema.parameters import (
 )
 from nest_core.documents.schema.scenario import (
     AcceleratorFile,
+    Range,
     ScenarioFile,
+    SearchTable,
     StackFile,
     StudyTable,
     WorkloadTable,
     add_kind,
 )
-from nest_core.documents.schema.search import Range, SearchTable
 
 __all__ = [
     "LONGEST_NAME",

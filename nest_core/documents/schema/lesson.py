@@ -1,7 +1,7 @@
 """A lesson's file, ``schema = 1``: question, choices, controls, figure, notes and exercise.
 
 Words may hold names in braces, which the lesson's figure computes: ``{idle:percent}``
-(`nest_core.teaching.lessons.quantity`).
+(`nest_core.teaching.lessons.files`).
 """
 
 from typing import Annotated, Any, Literal, Self

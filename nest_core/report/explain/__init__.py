@@ -17,10 +17,11 @@ from nest_core.report.explain.mine import (
     check_heads,
     checked_plan,
     difference,
+    name_stack_for_plan,
+    name_stack_for_search,
     price_pasted,
     withheld,
 )
-from nest_core.report.explain.other_stacks import name_stack_for_plan, name_stack_for_search
 from nest_core.report.explain.summary import (
     Headline,
     accelerator_in_words,

@@ -4,9 +4,17 @@
 shown, `report` the HTML for print.
 """
 
-from nest_core.report.notebook.cells import PinOutput, output_of, pin_cells, pinned, table_output
-from nest_core.report.notebook.ipynb import new_notebook, read_notebook, write_notebook
-from nest_core.report.notebook.parts import cell_parts
+from nest_core.report.notebook.ipynb import (
+    PinOutput,
+    new_notebook,
+    output_of,
+    pin_cells,
+    pinned,
+    read_notebook,
+    table_output,
+    write_notebook,
+)
+from nest_core.report.notebook.report import cell_parts
 
 __all__ = [
     "PinOutput",

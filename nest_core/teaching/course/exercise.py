@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nest_core.documents import InputError, as_markdown, require
+from nest_core.teaching.lessons.files import readings
 from nest_core.teaching.lessons.lesson import Asked, Exercise, Lesson, Value
-from nest_core.teaching.lessons.quantity import readings
 
 __all__ = ["FORMATS", "MOST_STUDENTS", "Mark", "draw", "gift", "mark", "markdown"]
 

@@ -29,8 +29,8 @@ from nest_core.teaching.lessons.figure import (
     bare_chain,
     noded,
 )
+from nest_core.teaching.lessons.files import fill
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
-from nest_core.teaching.lessons.quantity import fill
 
 __all__ = [
     "ALGORITHMS",

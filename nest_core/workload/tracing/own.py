@@ -23,7 +23,7 @@ from torch import nn
 
 from nest_core.documents.errors import InputError, require
 from nest_core.workload.graph import KINDS, SYMBOLS
-from nest_core.workload.traced import OF_THE_JOB
+from nest_core.workload.model_files import OF_THE_JOB
 from nest_core.workload.tracing.tracer import trace
 
 __all__ = ["OwnLayer", "as_document", "model_sizes", "trace_own"]

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from nest_core.api.diff import diff
+from nest_core.api.simulate import diff
 from nest_core.calibration.logs.kineto import TERMS, read_trace
 from nest_core.documents.errors import InputError
 from nest_studio.cli import run
