@@ -27,7 +27,7 @@ from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.interop.formats import read_fabric, write_fabric
 from nest_core.report.figures import Chart
 from nest_core.report.notebook import pin_cells
-from nest_core.report.notebook.words import note_html, note_markdown
+from nest_core.report.notebook.report import note_html, note_markdown
 from nest_core.scenario import load_fabric
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import Problem, Report
+from nest_core.costs import Problem, Report, update_layers
 from nest_core.costs.communication import CLASSES, class_seconds
-from nest_core.costs.stages import update_layers
 from nest_core.network import FloatArray, IntArray
 from nest_core.simulator.entries import COMPUTE, WORK, Entry
 from nest_core.simulator.iteration import CLASS_OF_AXIS, Iteration, stages_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from nest_core.costs import LayerTable, Plan, Point, Problem
+from nest_core.costs import SPLIT, LayerTable, Plan, Point, Problem
 from nest_core.costs.problem import AXES_OF_CALLS
-from nest_core.costs.schedules import SPLIT
 from nest_core.costs.stages import BETWEEN, buckets
 from nest_core.costs.zero import ZeroTraffic, copy_seconds, traffic
 from nest_core.network import Kind

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem
+from nest_core.costs import Plan, Problem, device_order, offloaded
 from nest_core.costs.communication import CLASSES
-from nest_core.costs.layout import device_order
 from nest_core.costs.loads import Loads
-from nest_core.costs.offload import offloaded
 from nest_core.costs.schedules import MOST_PASSES, PassOrder
 from nest_core.documents.errors import require
 from nest_core.network import FloatArray, IntArray
@@ -30,7 +28,6 @@ from nest_core.simulator.traffic import RoutedCalls, traffic_of
 __all__ = [
     "CLASS_OF_AXIS",
     "Iteration",
-    "drawn_seconds",
     "simulate",
     "stages_of",
 ]
@@ -195,13 +192,3 @@ def stages_of(problem: Problem, plan: Plan) -> IntArray:
     for s, ranks in enumerate(plan.ranks):
         stage_of[where[ranks]] = s
     return stage_of
-
-
-def drawn_seconds(problem: Problem, plan: Plan) -> FloatArray:
-    """Return what an iteration takes under each draw of the fabric's hash, shape (draws,).
-
-    One draw, unless flows are hashed (`nest_core.network.link_map.ECMP_DRAWS`). Quantiles of it say
-    how an unlucky hash slows the plan down.
-    """
-    draws = range(problem.network.link_map.variants)
-    return np.array([simulate(problem, plan, draw=draw).seconds for draw in draws])

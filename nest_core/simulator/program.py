@@ -19,8 +19,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem
-from nest_core.costs.ragged import plan_links
+from nest_core.costs import Plan, Problem, plan_links
 from nest_core.costs.schedules import PassOrder, paired
 from nest_core.costs.stages import pairs_passes, update_layers
 from nest_core.network import BoolArray, IntArray

@@ -9,9 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem
-from nest_core.costs.ragged import plan_links
-from nest_core.costs.software import most_nodes
+from nest_core.costs import Plan, Problem, most_nodes, plan_links
 from nest_core.network import FloatArray, IntArray, Phase
 from nest_core.simulator.classes import Members
 from nest_core.simulator.entries import Call

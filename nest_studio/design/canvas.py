@@ -26,8 +26,17 @@ from nest_core.fabric.drawing import (
     named,
     tabled,
 )
-from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
-from nest_core.fabric.tiers import DrawnTier, cut_off, oversubscribed, tiers_of, unlinked
+from nest_core.fabric.tiers import (
+    TEMPLATES,
+    DrawnTier,
+    TemplatePart,
+    added,
+    cut_off,
+    oversubscribed,
+    tiers_of,
+    unlinked,
+    with_spines,
+)
 from nest_core.report.picture import Drawn
 from nest_core.scenario import Scenario
 from nest_studio.components.drawing.canvas import CanvasResult, canvas, pending

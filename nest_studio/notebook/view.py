@@ -16,8 +16,7 @@ from nest_core.documents import InputError, as_markdown, decoded, plural
 from nest_core.documents.schema import in_labels
 from nest_core.report.notebook import cell_parts, pinned, read_notebook, write_notebook
 from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
-from nest_core.report.notebook.report import html_report
-from nest_core.report.notebook.words import note_html
+from nest_core.report.notebook.report import html_report, note_html
 from nest_core.scenario import Scenario
 from nest_core.teaching.course.folder import lesson_file, lesson_text
 from nest_studio.compare.state import use_inputs

@@ -66,8 +66,7 @@ from nest_studio.form import (
     widget,
     widget_value,
 )
-from nest_studio.jobs.tasks.exports import plan_exports, zipped
-from nest_studio.jobs.tasks.plans import plan_fabric, plan_parts
+from nest_studio.jobs.tasks.plans import plan_exports, plan_fabric, plan_parts, zipped
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.paths import page_script

@@ -9,8 +9,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import GraphFabric, build_fabric
 from nest_core.fabric.drawing import Drawing, empty_drawing
-from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
-from nest_core.fabric.tiers import open_switches
+from nest_core.fabric.tiers import TEMPLATES, TemplatePart, added, open_switches, with_spines
 
 
 def built(drawing: Drawing) -> GraphFabric:

@@ -6,8 +6,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.fabric.drawing import drawing_of, empty_drawing
-from nest_core.fabric.templates import TemplatePart, added
-from nest_core.fabric.tiers import cut_off, oversubscribed, tiers_of, unlinked
+from nest_core.fabric.tiers import TemplatePart, added, cut_off, oversubscribed, tiers_of, unlinked
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
 

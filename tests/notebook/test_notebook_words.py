@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.report.notebook.words import note_html
+from nest_core.report.notebook.report import note_html
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.interop.exporters import RELEASES, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, scenario_document
-from nest_studio.jobs.tasks.exports import OFFERED, plan_exports, zipped
+from nest_studio.jobs.tasks.plans import OFFERED, plan_exports, zipped
 
 PINNED = {"search.tp": 2, "search.cp": 1, "search.micro_batch_sequences": 1, "search.zero": 1}
 

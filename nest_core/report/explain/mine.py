@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 
 from nest_core.costs import Plan, Report, check_plan, price, state_bytes
 from nest_core.costs.placement import read_placement
-from nest_core.documents import InputError, humanise, humanise_seconds, percent, require, signed
-from nest_core.documents.units import humanise_bytes
+from nest_core.documents import (
+    InputError,
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    percent,
+    require,
+    signed,
+)
 from nest_core.hardware.stacks import Stack, stacks_of
 from nest_core.planner import SearchResult, search
 from nest_core.report.explain.summary import fullest

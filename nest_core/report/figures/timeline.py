@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Report
+from nest_core.costs import Report, schedule_words
 from nest_core.costs.communication import CLASSES, KINDS
-from nest_core.costs.plan_words import schedule_words
 from nest_core.documents.units import humanise_seconds, percent, plural
 from nest_core.network import BusyLink, FloatArray, IntArray
 from nest_core.report.explain import busiest_table

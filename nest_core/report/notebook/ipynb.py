@@ -23,7 +23,7 @@ from nest_core.api.studies import StudyResult
 from nest_core.documents import MAX_FILE_BYTES, InputError, as_markdown, assign, require, table
 from nest_core.documents.schema import check_plain
 from nest_core.report.figures import Chart
-from nest_core.report.notebook.words import note_markdown
+from nest_core.report.notebook.report import note_markdown
 from nest_core.report.tables import Table
 from nest_core.studies.parameters import renamed
 

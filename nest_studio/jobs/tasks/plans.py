@@ -1,10 +1,14 @@
-"""What worker processes do for the Plan page once a plan is there: its pictures, and why.
+"""What worker processes do for the Plan page once a plan is there: pictures, why, and exports.
 
 A scenario and its plan in, what is shown out; tasks are as those of
 `nest_studio.jobs.tasks.requests`. Apart from them, as plans need no drawing: a worker that finds
 one imports none of this.
 """
 
+import io
+import stat
+import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +18,7 @@ from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
+from nest_core.interop.exporters import RELEASES, ExportRefused, export_plan
 from nest_core.network import BusyLink
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
@@ -35,19 +40,23 @@ from nest_studio.jobs.tasks.requests import (
 )
 
 __all__ = [
+    "OFFERED",
     "Levelwise",
+    "PlanExport",
     "PlanPictures",
     "design_pictures",
     "level_matrices",
     "levelwise_program",
     "plan_bindings",
     "plan_equations",
+    "plan_exports",
     "plan_fabric",
     "plan_links",
     "plan_parts",
     "plan_pictures",
     "plan_rank_mapping",
     "priced_mine",
+    "zipped",
 ]
 
 
@@ -217,3 +226,64 @@ def _played(scenario: Scenario, best: Report, device: int | None) -> tuple[Chart
         rows, why = rows_of_device(iteration, device), f"Device {device:,} is idle"
     links = links_figure(iteration, busiest(iteration))
     return timeline_figure(iteration, best, rows, why), links
+
+
+OFFERED = tuple(target for target in RELEASES if target != "astra-sim")
+"""Targets that a page offers; ASTRA-sim's traces may be of a million nodes."""
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Of every file in an archive: the same plan has the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExport:
+    """A plan for one target.
+
+    Parameters
+    ----------
+    target : str
+        One of `OFFERED`.
+    files : mapping of str to str or bytes
+        Contents by name; none where it is refused.
+    refused : str
+        Why the target cannot express the plan; empty where it can.
+    notes : tuple of str
+        What stays with the framework.
+    """
+
+    target: str
+    files: Mapping[str, str | bytes]
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Return the program and its release."""
+        return RELEASES[self.target]
+
+
+@announced("writing it for every framework")
+def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
+    """Return a scenario's plan for every target of `OFFERED`, in their order."""
+    values, exports = scenario.values, []
+    for target in OFFERED:
+        try:
+            bundle = export_plan(target, values, best)
+        except ExportRefused as error:
+            exports.append(PlanExport(target, {}, str(error)))
+        else:
+            exports.append(PlanExport(target, dict(bundle.files), "", tuple(bundle.notes)))
+    return tuple(exports)
+
+
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
+    """Files in one archive, scripts of the shell executable; the same files, the same bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            mode = 0o755 if name.endswith((".sh", ".sbatch")) else 0o644
+            entry.external_attr = (stat.S_IFREG | mode) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, text)
+    return content.getvalue()
