@@ -26,7 +26,7 @@ ABOVE_DOCUMENTS = {
     "hardware": {"workload"},
     "costs.layout": {"network"},
     "costs": {"costs.layout", "hardware", "network", "workload"},
-    "simulator": {"costs", "costs.layout", "network"},
+    "simulator": {"costs", "network"},
     "planner": {"costs", "network"},
     "planner.baselines": {"costs", "fabric", "network", "planner", "workload"},
     "scenario": {
@@ -108,7 +108,6 @@ ABOVE_DOCUMENTS = {
     "api": {
         "calibration",
         "costs",
-        "costs.layout",
         "report.explain",
         "fabric",
         "hardware",
