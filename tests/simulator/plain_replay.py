@@ -16,9 +16,11 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Toy:
-    """Layers on devices numbered tp first, then dp, then pp; lists are per layer, both passes.
+    """Layers on devices numbered tp first, then cp, dp, pp; lists are per layer, both passes.
 
-    Shares are 1 or 0: a kind of call has a stream of its own, or runs among the work.
+    Shares are 1 or 0: a kind of call has a stream of its own, or runs among the work. Of what runs
+    again ``again`` has the seconds, ``tensor_again`` and ``context_again`` the bytes. Experts are
+    shared by the ranks that share the weights, whose number is two at most.
     """
 
     cuts: tuple[int, ...]
@@ -30,8 +32,14 @@ class Toy:
     tensor_bytes: list[float]
     weights: list[float]
     boundary: list[float]
+    context_bytes: list[float]
+    expert_bytes: list[float]
+    tensor_again: list[float]
+    context_again: list[float]
+    host_bytes: list[float]
     tied: float = 0.0
     tp: int = 1
+    cp: int = 1
     dp: int = 1
     pp: int = 1
     m: int = 1
@@ -43,6 +51,7 @@ class Toy:
     dp_share: int = 0
     rate: float = 1.0
     latency: float = 0.0
+    host_rate: float = 1.0
 
 
 @dataclass
@@ -63,13 +72,14 @@ class Replay:
         self.last: dict[tuple[int, str], Key] = {}
         for s in range(toy.pp):
             for d in range(toy.dp):
-                for t in range(toy.tp):
-                    self.device(s, d, t)
+                for r in range(toy.cp):
+                    for t in range(toy.tp):
+                        self.device(s, d, r, t)
 
     # Tasks.
 
-    def number(self, s: int, d: int, t: int) -> int:
-        return (s * self.toy.dp + d) * self.toy.tp + t
+    def number(self, s: int, d: int, r: int, t: int) -> int:
+        return ((s * self.toy.dp + d) * self.toy.cp + r) * self.toy.tp + t
 
     def issue(self, device: int, stream: str, key: Key, after: Iterable[Key] = ()) -> Key:
         """Put a task on a stream, behind what is there."""
@@ -98,10 +108,12 @@ class Replay:
 
     # A device.
 
-    def device(self, s: int, d: int, t: int) -> None:
-        toy, me = self.toy, self.number(s, d, t)
-        tensor = [self.number(s, d, n) for n in range(toy.tp)]
-        data = [self.number(s, n, t) for n in range(toy.dp)]
+    def device(self, s: int, d: int, r: int, t: int) -> None:
+        toy, me = self.toy, self.number(s, d, r, t)
+        tensor = [self.number(s, d, r, n) for n in range(toy.tp)]
+        context = [self.number(s, d, n, t) for n in range(toy.cp)]
+        data = [self.number(s, n, k, t) for n in range(toy.dp) for k in range(toy.cp)]
+        groups = {"tp": tensor, "cp": context, "ep": data}
         mine = [layer for c in range(s, toy.pp * toy.v, toy.pp) for layer in self.span(c)]
         dense = list(toy.weights)
         if toy.pp == 1:  # the head is the embedding
@@ -114,7 +126,7 @@ class Replay:
         order = self.order(s)
         reduces_at = "W" if toy.schedule == "zb_h1" else "B"
         for way, k, c in order:
-            received = self.receive(s, d, t, way, k, c)
+            received = self.receive((s, d, r, t), way, k, c)
             start = self.work(me, "compute", ("start", way, k, c), 0.0, received)
             behind, gate = {start}, {start}
             late: list[tuple[Key, float, set[Key]]] = []
@@ -129,7 +141,7 @@ class Replay:
                 behind, waits = gate, gate | gathered
                 if way == "F":
                     waits |= fresh.pop(layer, set())
-                gate = self.layer(me, tensor, way, (k, layer), start, waits)
+                gate = self.layer(me, groups, way, (k, layer), start, waits)
                 late = []
                 if toy.zero == 3 and way == "B":
                     late.append((("reduce", k, layer), dense[layer], gate))
@@ -144,7 +156,7 @@ class Replay:
         waits = {key for (device, _), key in self.last.items() if device == me}
         self.work(me, "compute", ("closing",), 0.0, waits)
         if toy.tied and toy.pp > 1 and s in (0, toy.pp - 1):
-            ends = [self.number(0, d, t), self.number(toy.pp - 1, d, t)]
+            ends = [self.number(0, d, r, t), self.number(toy.pp - 1, d, r, t)]
             for _ in self.call(me, "compute", ("tied",), ends, 2 * toy.tied, set()):
                 self.tasks["call", *ends, "tied"].seconds = 2 * toy.latency
         if not toy.dp_share:
@@ -156,34 +168,39 @@ class Replay:
                     self.call(me, "compute", ("new", layer), data, dense[layer], set())
 
     def layer(
-        self, me: int, tensor: list[int], way: str, name: Key, start: Key, gate: set[Key]
+        self, me: int, groups: dict[str, list[int]], way: str, name: Key, start: Key, gate: set[Key]
     ) -> set[Key]:
         """Work, and calls beside it or behind it; what recomputes goes first."""
         toy, layer = self.toy, int(str(name[-1]))
         split = toy.schedule == "zb_h1"
         whole, ahead = toy.compute[layer], toy.forward[layer]
-        steps = {
-            "F": [("F", ahead, toy.tensor_bytes[layer] / 2, toy.launch[layer] / 2)],
-            "W": [("W", toy.weight[layer], 0.0, 0.0)],
+        sent = {
+            "tp": toy.tensor_bytes[layer] / 2,
+            "cp": toy.context_bytes[layer] / 2,
+            "ep": toy.expert_bytes[layer] / 2,
+        }
+        once_more = {"tp": toy.tensor_again[layer], "cp": toy.context_again[layer]}
+        launch_s, copy_s = toy.launch[layer] / 2, toy.host_bytes[layer] / toy.host_rate
+        steps: dict[str, list[tuple[str, float, dict[str, float], float, float]]] = {
+            "F": [("F", ahead, sent, launch_s, copy_s)],
+            "W": [("W", toy.weight[layer], {}, 0.0, 0.0)],
             "B": [
-                ("R", toy.again[layer], 0.0, 0.0),
-                (
-                    "B",
-                    whole - ahead - toy.weight[layer] * split,
-                    toy.tensor_bytes[layer] / 2,
-                    toy.launch[layer] / 2,
-                ),
+                ("R", toy.again[layer], once_more, 0.0, 0.0),
+                ("B", whole - ahead - toy.weight[layer] * split, sent, launch_s, copy_s),
             ],
-        }[way]
-        for step, seconds, size, launch in steps:
+        }
+        for step, seconds, calls, launch, copies in steps[way]:
             over: set[Key] = set()
             if seconds > 0:
                 over.add(self.work(me, "compute", (step, *name), seconds, gate))
             stream = "layer" if toy.tp_share else "compute"
-            over |= self.call(me, stream, ("tp", step, *name), tensor, size, gate)
+            for axis, size in calls.items():
+                over |= self.call(me, stream, (axis, step, *name), groups[axis], size, gate)
             if launch > 0:
                 waits = {start} if toy.pp > 1 else set()
                 over.add(self.work(me, "host", ("launch", step, *name), launch, waits))
+            if copies > 0:
+                over.add(self.work(me, "copies", ("copy", step, *name), copies, gate))
             gate = over or gate
         return gate
 
@@ -192,20 +209,20 @@ class Replay:
             stream = "data" if self.toy.dp_share else "compute"
             self.call(me, stream, name, data, size, gate)
 
-    def receive(self, s: int, d: int, t: int, way: str, k: int, c: int) -> set[Key]:
+    def receive(self, at: tuple[int, int, int, int], way: str, k: int, c: int) -> set[Key]:
         """What another stage sends when its pass ends; parts are gathered on arrival."""
-        toy, me = self.toy, self.number(s, d, t)
+        toy, me, (s, d, r, t) = self.toy, self.number(*at), at
         other = c + {"F": -1, "B": 1, "W": 0}[way]
         if way == "W" or not 0 <= other < toy.pp * toy.v:
             return set()
         size = toy.boundary[self.span(c)[0] if way == "F" else self.span(c)[-1] + 1]
-        source = self.number(other % toy.pp, d, t)
+        source = self.number(other % toy.pp, d, r, t)
         stream = ("receive" if way == "F" else "return") if toy.pp_share else "compute"
         key = ("call", me, "transfer", way, k, c)
         self.tasks[key].seconds = toy.latency
         self.tasks[key].sends = [(source, me, size / toy.tp)]
         received = {self.issue(me, stream, key, {(source, "end", way, k, other)})}
-        tensor = [self.number(s, d, n) for n in range(toy.tp)]
+        tensor = [self.number(s, d, r, n) for n in range(toy.tp)]
         return self.call(me, stream, ("arrived", way, k, c), tensor, size, received) or received
 
     def span(self, c: int) -> range:

@@ -25,7 +25,7 @@ def toy(seed: int, **fixed: Any) -> Toy:
     v = int(dice.choice([2, 3])) if schedule == "interleaved" else 1
     layers = pp * v + int(dice.integers(0, 3))
     inner = sorted(1 + dice.choice(layers - 1, pp * v - 1, replace=False))
-    compute = dice.uniform(1, 3, layers)
+    compute, is_again = dice.uniform(1, 3, layers), bool(dice.integers(2))
     boundary = dice.uniform(0.2, 2, layers + 1)
     boundary[[0, -1]] = 0
     fields: dict[str, Any] = {
@@ -33,14 +33,24 @@ def toy(seed: int, **fixed: Any) -> Toy:
         "compute": compute.tolist(),
         "forward": (compute / 3).tolist(),
         "weight": (compute * dice.uniform(0.1, 0.33, layers)).tolist(),
-        "again": (compute * dice.choice([0, 0.3])).tolist(),
+        "again": (compute * 0.3 * is_again).tolist(),
         "launch": (dice.choice([0, 1]) * dice.uniform(0, 3, layers)).tolist(),
         "tensor_bytes": (dice.choice([0, 2], layers) * dice.uniform(0.2, 2, layers)).tolist(),
         "weights": dice.uniform(0.5, 3, layers).tolist(),
         "boundary": boundary.tolist(),
+        "context_bytes": (dice.choice([0, 2], layers) * dice.uniform(0.2, 2, layers)).tolist(),
+        "expert_bytes": (dice.choice([0, 2], layers) * dice.uniform(0.2, 2, layers)).tolist(),
+        "tensor_again": (
+            is_again * dice.choice([0, 1], layers) * dice.uniform(0.1, 1, layers)
+        ).tolist(),
+        "context_again": (
+            is_again * dice.choice([0, 1], layers) * dice.uniform(0.1, 1, layers)
+        ).tolist(),
+        "host_bytes": (dice.choice([0, 1]) * dice.uniform(0, 3, layers)).tolist(),
+        "host_rate": 1.5,
         "tied": float(dice.choice([0, 0.4])),
         "tp": int(dice.integers(1, 3)),
-        "dp": int(dice.integers(1, 3)),
+        **dict(zip(("dp", "cp"), [(1, 1), (2, 1), (1, 2)][dice.integers(3)], strict=True)),
         "pp": pp,
         "m": pp * int(dice.integers(1, 4)),
         "v": v,
@@ -57,29 +67,43 @@ def toy(seed: int, **fixed: Any) -> Toy:
 def posed(case: Toy) -> tuple[Problem, Plan]:
     """Return what the product is asked."""
     layers, none = len(case.compute), np.zeros((3, len(case.compute)))
-    size = np.array(case.tensor_bytes)
-    number = 2.0 * (size > 0)
     weights = np.array(case.weights)
-    calls = Calls("all_reduce", number, size, none, none)
+    is_again, has_experts = any(case.again), any(case.expert_bytes)
+    run_again = np.array([0.0, 0.0, 1.0])[:, None]
+
+    def calls(kind: Any, size: list[float], again: list[float]) -> Calls:
+        often = [np.array(of) > 0 for of in (size, again)]
+        return Calls(
+            kind, 2.0 * often[0], np.array(size), run_again * often[1], run_again * np.array(again)
+        )
+
+    kind = ("ring", "all_to_all", "reduce_scatter")[layers % 3]
     table = LayerTable(
         compute_s=np.array(case.compute),
         forward_s=np.array(case.forward),
         weight_s=np.array(case.weight),
         replay_s=np.stack([0 * weights, 0 * weights, np.array(case.again)]),
         launch_s=np.array([case.launch] * 3),
-        calls={"tp": calls},
+        calls={
+            "tp": calls("all_reduce", case.tensor_bytes, case.tensor_again),
+            "cp": calls(kind, case.context_bytes, case.context_again),
+            "ep": calls("all_to_all", case.expert_bytes, [0.0] * layers),
+        },
         parameters=weights,
-        expert_parameters=np.zeros(layers),
+        expert_parameters=np.full(layers, float(has_experts)),
         tied_parameters=case.tied,
         kept_bytes=none,
         working_bytes=none,
         boundary_bytes=np.array(case.boundary),
+        host_bytes=np.array(case.host_bytes),
     )
-    devices = case.tp * case.dp * case.pp
+    sharers = case.dp * case.cp
+    devices = case.tp * sharers * case.pp
     tier = Tier("node", max(devices, 2), case.rate, case.latency)
     point = Point(
         case.tp, False, case.dp, case.pp, 1, case.zero, ("tp", "cp", "dp", "pp"),
-        schedule=case.schedule, interleave=case.v,
+        schedule=case.schedule, interleave=case.v, cp=case.cp,
+        ep=sharers if has_experts else 1, etp=case.tp,
     )  # fmt: skip
     problem = Problem(
         network=collapse(Hierarchical("flat", (tier,))),
@@ -90,11 +114,12 @@ def posed(case: Toy) -> tuple[Problem, Plan]:
         reserved_bytes=0.0,
         state=StateBytes(1.0, 1.0, 2.0),
         update_Bps=1e30,
+        host_Bps=case.host_rate,
         model_flops=1.0,
         peak_flops=1.0,
         overlap=Overlap("fitted", case.tp_share, case.pp_share, case.dp_share),
     )
-    return problem, Plan(point, case.cuts, ("full" if any(case.again) else "none",) * case.pp)
+    return problem, Plan(point, case.cuts, ("full" if is_again else "none",) * case.pp)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -106,7 +131,7 @@ def test_an_iteration_takes_what_a_plain_replay_does(seed):
 # Defects. Each is put into an iteration that the plain replay confirms; the replay then differs.
 
 WHOLE = toy(
-    7, schedule="1f1b", pp=3, tp=2, dp=2, m=6, zero=3, latency=0.05,
+    38, schedule="1f1b", pp=3, tp=2, dp=2, cp=1, m=6, zero=3, latency=0.05,
     tp_share=1, pp_share=1, dp_share=1,
 )  # fmt: skip
 
@@ -159,7 +184,10 @@ def without(tasks: Tasks, dropped: np.ndarray) -> Tasks:
     )
 
 
-@pytest.mark.parametrize("kind", ["receive", "return", "tp", "data", "forward", "backward"])
+@pytest.mark.parametrize(
+    "kind",
+    ["receive", "return", "tp", "data", "forward", "recomputation", "backward", "copy"],
+)
 def test_what_nobody_waits_for_is_noticed(kind, monkeypatch):
     """All edges out of one kind of task are dropped, but those to its like."""
     played = simulate(*posed(WHOLE), is_whole=True)
@@ -196,7 +224,7 @@ def test_a_message_that_its_receiver_does_not_wait_for_is_noticed(monkeypatch):
 def test_swapped_directions_are_noticed(monkeypatch):
     """What comes back takes the way of what is sent, so that both meet on their links."""
     case = toy(
-        11, schedule="1f1b", pp=3, tp=1, dp=1, m=6, latency=0.05,
+        11, schedule="1f1b", pp=3, tp=1, dp=1, cp=1, m=6, latency=0.05,
         tp_share=1, pp_share=1, dp_share=1, launch=[0.0] * 16, tied=0.0,
     )  # fmt: skip
     case = replace(case, boundary=[6 * size for size in case.boundary])
@@ -217,7 +245,7 @@ def test_a_hash_spreads_seconds_and_adaptive_routing_does_not():
     leaves = Clos(
         "clos", "leaf_spine", 16, 1, 1, 1.0, 8, 2, (1.0,), 0.0, 1.0, 0.0, routing="ecmp"
     )  # fmt: skip
-    problem, plan = posed(toy(5, tp=1, dp=8, pp=2, zero=0, schedule="gpipe", m=2))
+    problem, plan = posed(toy(5, tp=1, dp=8, cp=1, pp=2, zero=0, schedule="gpipe", m=2))
     hashed = replace(problem, network=collapse(leaves))
     assert hashed.network.link_map.variants == 32
     seconds = np.array([simulate(hashed, plan, draw=draw).seconds for draw in range(32)])
