@@ -279,9 +279,18 @@ def by_paths(fabric: Fabric, phases: list[Phase]) -> tuple[dict[str, Any], list[
     return zone, result
 
 
+def barred(fabric: Fabric, source: int, target: int) -> tuple[Any, ...]:
+    """Return the routers of a dragonfly's groups but the two, which minimal routes do not cross."""
+    if not isinstance(fabric, Dragonfly):
+        return ()
+    group = fabric.group_of()[[source, target]].tolist()
+    size = fabric.routers_per_group
+    return tuple(("router", n) for n in range(fabric.routers) if n // size not in group)
+
+
 def shares(fabric: Fabric, graph: LinkGraph, a: int, b: int) -> list[tuple[list[Arc], float]]:
     """Return the arcs of shortest paths, and what each carries where hops divide by capacity."""
-    seen = nx.restricted_view(graph, fabric.barred(a, b), [])
+    seen = nx.restricted_view(graph, barred(fabric, a, b), [])
     role = nx.get_node_attributes(seen, "role")
 
     def cost(_: object, head: object, __: object) -> float:

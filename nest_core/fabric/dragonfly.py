@@ -181,12 +181,6 @@ class Dragonfly(Fabric):
         down = self.nodes_per_router * self.nics_per_node
         return (SwitchPorts("router", self.routers, self.radix, down, up, None),)
 
-    def barred(self, source: int, target: int) -> list[Any]:
-        """Return the routers of all groups but the two."""
-        group = self.group_of()[[source, target]].tolist()
-        size = self.routers_per_group
-        return [("router", n) for n in range(self.routers) if n // size not in group]
-
     def extent(self) -> str:
         """Return groups and their routers."""
         return f"{self.groups:,} groups of {self.routers_per_group} routers"

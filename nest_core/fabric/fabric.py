@@ -193,10 +193,6 @@ class Fabric(ABC):
         """Return number of every device as if nothing had failed, shape (devices,)."""
         return np.arange(self.devices)
 
-    def barred(self, source: int, target: int) -> Sequence[Any]:
-        """Elements of the link graph that no route between two devices crosses."""
-        return ()
-
     def arrangement(self) -> str:
         """Its kind and its realised ratios, as titles have them."""
         return f"{self.noun}{self.ratio_words()}"

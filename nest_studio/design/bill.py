@@ -253,13 +253,11 @@ def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
         if not device:
             facts("Choose the accelerator to see what its tests should reach.", kind="nest-quiet")
             return
-        try:
+        logs: tuple[tuple[str, str], ...] = ()
+        with told(narrow.error):
             logs = tuple(
                 (file.name, decoded(file.getvalue(), file.name)) for file in uploads(uploaded)
             )
-        except InputError as error:
-            narrow.error(as_markdown(error))
-            logs = ()
         _acceptance(scenario, device, logs, narrow)
 
 

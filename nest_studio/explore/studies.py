@@ -313,11 +313,11 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
     return text
 
 
+@told(st.toast)
 def _save(name: str) -> None:
-    with told(st.toast):
-        st.session_state[NAME] = documents("studies").save(
-            name, {"toml": st.session_state[TEXT]}, replace=True
-        )
+    st.session_state[NAME] = documents("studies").save(
+        name, {"toml": st.session_state[TEXT]}, replace=True
+    )
 
 
 def _delete(name: str) -> None:

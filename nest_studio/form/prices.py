@@ -14,10 +14,11 @@ import streamlit as st
 from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number, typed_percent
 from nest_core.bill.ownership import devices_of_node
 from nest_core.bill.prices import load_prices
-from nest_core.documents import InputError, as_markdown, preset_names, require
+from nest_core.documents import as_markdown, preset_names, require
 from nest_core.documents.failures import DEFAULT, load_failures
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.ranking import MAX_LOSS
+from nest_studio.components.show import told
 from nest_studio.form.fields import OneOf, Text, fold, widget
 
 __all__ = ["TypedPrices", "bill_and_use", "use_prices"]
@@ -206,8 +207,6 @@ def _typed(
         max_chars=40,
     )
     values: dict[str, Any] = st.session_state.setdefault(_LAST, {})
-    try:
+    with told(place.error):
         values[key] = read(text)
-    except InputError as error:
-        place.error(as_markdown(error))
     return values.get(key)

@@ -166,12 +166,12 @@ def brought_again(names: set[str]) -> None:
     measure_page().left_out &= names
 
 
+@told(st.toast)
 def open_kept(name: str) -> None:
     """Work on a kept set; for callbacks."""
-    with told(st.toast):
-        document = documents("measurements").open(name)
-        if document is not None:
-            measure_page().put(Measurements.from_json(document))
+    document = documents("measurements").open(name)
+    if document is not None:
+        measure_page().put(Measurements.from_json(document))
 
 
 def start_anew() -> None:
@@ -206,27 +206,27 @@ def keep_as(name: str, fit: FitAnswer, over: bool) -> None:
         st.session_state[KEPT_AS] = measurements.name
 
 
+@told(st.toast)
 def rename_kept(name: str, to: str) -> None:
     """Give a kept set another name; for callbacks."""
-    with told(st.toast):
-        document = documents("measurements").open(name)
-        if document is None:
-            return
-        measurements = Measurements(to.strip(), Measurements.from_json(document).entries)
-        stack = document.get("stack")
-        document |= {
-            "name": measurements.name,
-            "stack": {**stack, "name": measurements.name} if stack else None,
-        }
-        documents("measurements").rename(name, measurements.name, document)
-        if current().name == name:
-            measure_page().put(Measurements(measurements.name, current().entries))
+    document = documents("measurements").open(name)
+    if document is None:
+        return
+    measurements = Measurements(to.strip(), Measurements.from_json(document).entries)
+    stack = document.get("stack")
+    document |= {
+        "name": measurements.name,
+        "stack": {**stack, "name": measurements.name} if stack else None,
+    }
+    documents("measurements").rename(name, measurements.name, document)
+    if current().name == name:
+        measure_page().put(Measurements(measurements.name, current().entries))
 
 
+@told(st.toast)
 def delete_kept(name: str) -> None:
     """Delete a kept set; what the session works on stays. For callbacks."""
-    with told(st.toast):
-        documents("measurements").delete(name)
+    documents("measurements").delete(name)
 
 
 FILES, LAUNCH, MODEL, DEVICE, OURS, OPENED, RUNS = (
@@ -489,9 +489,9 @@ def _keep(measurements: Measurements, fit: FitAnswer | None) -> None:
         )
 
 
+@told(st.toast)
 def _keep_as(name: str, fit: FitAnswer, over: bool) -> None:
-    with told(st.toast):
-        keep_as(name, fit, over)
+    keep_as(name, fit, over)
 
 
 def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
@@ -507,14 +507,14 @@ def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
             st.code(f"nest-studio calibrate {name}.csv --name {name}", None, wrap_lines=True)
 
 
+@told(st.toast)
 def _use(scenario: Scenario, fit: FitAnswer) -> None:
     """Keep the stack under its name, and have the scenario planned under it."""
     name = current().name
-    with told(st.toast):
-        keep_as(name, fit, over=True)
-        open_plan(
-            Scenario(
-                scenario.document,
-                {**scenario.overrides, "stack": {**(fit.stack or {}), "name": name}},
-            )
+    keep_as(name, fit, over=True)
+    open_plan(
+        Scenario(
+            scenario.document,
+            {**scenario.overrides, "stack": {**(fit.stack or {}), "name": name}},
         )
+    )

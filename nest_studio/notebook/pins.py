@@ -8,6 +8,7 @@ import streamlit as st
 from nest_core.documents import InputError, as_markdown, plural
 from nest_core.documents.schema import in_labels
 from nest_core.report.notebook import PinOutput, new_notebook, pin_cells
+from nest_studio.components.show import told
 from nest_studio.paths import page_script
 from nest_studio.session.store import Conflict, SavedNotebook
 from nest_studio.session.stored import notebooks
@@ -67,7 +68,7 @@ def pin_button(
     if not box.open:
         st.session_state.pop(f"pinned-{key}", None)
         return
-    with box:
+    with box, told():
         done, message = st.session_state.get(f"pinned-{key}", (False, ""))
         if done:
             st.success(as_markdown(message))
@@ -75,11 +76,7 @@ def pin_button(
                 st.switch_page(page_script("notebook"), query_params={})
         elif message:
             st.error(as_markdown(message))
-        try:
-            names = [entry.name for entry in notebooks().listed()]
-        except InputError as error:
-            st.error(as_markdown(in_labels(str(error))))
-            return
+        names = [entry.name for entry in notebooks().listed()]
         last = last_used()
         first = last if last in names else names[0] if names else FIRST_NAME
         options = names or [FIRST_NAME]

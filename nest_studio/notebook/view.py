@@ -245,14 +245,14 @@ def _ways_out(cell_id: str, pin: Mapping[str, Any]) -> None:
     )
 
 
+@told(st.toast)
 def _open(page: str, inputs: Mapping[str, Any]) -> None:
-    with told(st.toast):
-        if page == "Compare":
-            use_inputs(inputs)
-        elif page == "Explore":
-            reopen(_scenario(inputs), inputs)
-        else:
-            open_plan(_scenario(inputs))
+    if page == "Compare":
+        use_inputs(inputs)
+    elif page == "Explore":
+        reopen(_scenario(inputs), inputs)
+    else:
+        open_plan(_scenario(inputs))
 
 
 def _scenario(inputs: Mapping[str, Any]) -> Scenario:
@@ -268,23 +268,32 @@ def _edit(saved: SavedNotebook, change: Callable[[list[NotebookNode]], Any]) -> 
         )
 
 
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Keep what is refused in this block for the run that follows."""
+    try:
+        yield
+    except InputError as error:
+        st.session_state[_PROBLEM] = in_labels(str(error))
+
+
+@_refused()
 def _restore(saved: SavedNotebook, revision: int) -> None:
-    with _refused():
-        notebooks().save(saved.name, notebooks().version(saved.name, revision), saved.revision)
+    notebooks().save(saved.name, notebooks().version(saved.name, revision), saved.revision)
 
 
+@_refused()
 def _rename(saved: SavedNotebook) -> None:
-    with _refused():
-        name = str(st.session_state.get("notebook-name") or "").strip()
-        if name != saved.name:
-            notebooks().rename(saved, name)
-            open_notebook(name)
+    name = str(st.session_state.get("notebook-name") or "").strip()
+    if name != saved.name:
+        notebooks().rename(saved, name)
+        open_notebook(name)
 
 
+@_refused()
 def _delete(saved: SavedNotebook) -> None:
-    with _refused():
-        notebooks().delete(saved)
-        open_notebook(None)
+    notebooks().delete(saved)
+    open_notebook(None)
 
 
 def _upload() -> None:
@@ -299,12 +308,3 @@ def _upload() -> None:
         name = next(candidate for candidate in tries if candidate not in names)
         notebooks().save(name, notebook)
         open_notebook(name)
-
-
-@contextmanager
-def _refused() -> Iterator[None]:
-    """Keep what is refused in this block for the run that follows."""
-    try:
-        yield
-    except InputError as error:
-        st.session_state[_PROBLEM] = in_labels(str(error))

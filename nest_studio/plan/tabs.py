@@ -56,7 +56,7 @@ from nest_core.report.notebook import table_output
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, file_stem, scenario_title
 from nest_core.workload.model_files import model_of, model_table
-from nest_studio.components.show import download, facts, headline_row, show_picture
+from nest_studio.components.show import download, facts, headline_row, show_picture, told
 from nest_studio.form import OWN_MODEL, upload, use_model
 from nest_studio.jobs.tasks.plans import (
     PlanPictures,
@@ -319,17 +319,14 @@ def _offer(error: OtherJob, scenario: Scenario) -> None:
         st.rerun()
 
 
+@told(st.toast)
 def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
     sizes = {
         key.removeprefix(_SIZES): value for key, value in settings.items() if key.startswith(_SIZES)
     }
     if sizes:
         model = model_table(scenario.values.model)
-        try:
-            use_model(model_table(model_of({**model, **sizes, "name": OWN_MODEL}, "your command")))
-        except InputError as error:
-            st.toast(as_markdown(error))
-            return
+        use_model(model_table(model_of({**model, **sizes, "name": OWN_MODEL}, "your command")))
         st.session_state["workload.model"] = OWN_MODEL
     st.session_state.update({key: settings[key] for key in FORM_KEYS if key in settings})
 

@@ -10,10 +10,11 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from nest_core.documents import InputError, as_markdown, preset_names
+from nest_core.documents import as_markdown, preset_names
 from nest_core.documents.schema import LONGEST_NAME, FabricFile, checked
 from nest_core.fabric.files import build_fabric
 from nest_core.scenario import Scenario, fabric_title, scenario_document
+from nest_studio.components.show import told
 from nest_studio.form import (
     FORM,
     OWN_MODEL,
@@ -85,6 +86,7 @@ def open_plan(scenario: Scenario, called: str = "") -> None:
     open_scenario("plan", scenario, {}, called)
 
 
+@told(st.toast)
 def open_scenario(page: str, scenario: Scenario, more: Table, called: str = "") -> None:
     """Set the form, for callbacks; what cannot be opened is said and stays here.
 
@@ -103,11 +105,7 @@ def open_scenario(page: str, scenario: Scenario, more: Table, called: str = "") 
     """
     preset, overrides = over_preset(scenario)
     document, _ = scenario_document(preset)
-    try:
-        fabric, ratios, table = _fabric(Scenario(document, overrides), called)
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return
+    fabric, ratios, table = _fabric(Scenario(document, overrides), called)
     st.session_state["scenario"] = preset
     start_over()
     if table is not None and forget_places(own_document() or {}) != table:

@@ -22,9 +22,10 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown
+from nest_core.documents import InputError
 from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.stacks import stack_of_table
+from nest_studio.components.show import told
 from nest_studio.form.fields import OneOf, widget
 from nest_studio.session.history import History
 from nest_studio.session.stored import (
@@ -94,11 +95,9 @@ def stack_name(table: Mapping[str, Any]) -> str | None:
 
 def own_stack_control() -> None:
     """Draw which of the kept ones is meant; below the choice of the stack."""
-    try:
+    names: tuple[str, ...] = ()
+    with told(st.warning):
         names = documents("measurements").names()
-    except InputError as error:
-        st.warning(as_markdown(error))
-        names = ()
     # Bound to the address it would not tell a name that a callback sets before it is first drawn.
     if KEPT_AS not in st.session_state:
         st.session_state[KEPT_AS] = st.session_state.get(_NAMED) or st.query_params.get(KEPT_AS)
@@ -280,13 +279,10 @@ def kept_names() -> tuple[str, ...]:
         return ()
 
 
+@told(st.toast)
 def open_kept(name: str) -> dict[str, Any] | None:
     """The document of a name; None where there is none, and said where it cannot be read."""
-    try:
-        return documents("fabrics").open(name)
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return None
+    return documents("fabrics").open(name)
 
 
 def open_from_library(name: str) -> None:

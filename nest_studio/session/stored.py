@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from nest_core.documents import InputError, as_markdown
+from nest_core.documents import InputError
+from nest_studio.components.show import told
 from nest_studio.session.store import (
     Database,
     DocumentKind,
@@ -82,20 +83,15 @@ def links() -> StoredLinks:
 
 def keep(state: Mapping[str, Any]) -> str:
     """The key that brings a state back; empty, and said, where the store does not take it."""
-    try:
+    with told(st.toast):
         return links().put(dict(state))
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return ""
+    return ""
 
 
+@told(st.toast)
 def recall(key: str) -> dict[str, Any] | None:
     """The state of a key; None where there is none, and said where the store cannot be read."""
-    try:
-        return links().get(key)
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return None
+    return links().get(key)
 
 
 def is_kept(state: Mapping[str, Any]) -> bool:

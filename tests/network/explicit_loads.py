@@ -22,7 +22,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.fabric import Fabric, Torus
+from nest_core.fabric import Dragonfly, Fabric, Torus
 from nest_core.fabric.lattice import lattice_of
 
 ENTER = {"device": 1e4, "nic": 1e8, "switch": 0.0}  # beside one per hop
@@ -58,6 +58,15 @@ def explicit_seconds(fabric: Fabric, phases: Iterable[list[Flow]], draw: int = 0
     return seconds
 
 
+def barred(fabric: Fabric, source: int, target: int) -> tuple[Hashable, ...]:
+    """Routers of a dragonfly that no route between two devices crosses: those of other groups."""
+    if not isinstance(fabric, Dragonfly):
+        return ()
+    group = fabric.group_of()[[source, target]].tolist()
+    size = fabric.routers_per_group
+    return tuple(("router", n) for n in range(fabric.routers) if n // size not in group)
+
+
 class _Paths:
     """The links that a flow crosses, and its share on each."""
 
@@ -83,7 +92,7 @@ class _Paths:
         return arcs
 
     def _shortest(self, source: int, target: int) -> dict[Link, float]:
-        away = self._distances(tuple(self.fabric.barred(source, target)), target)
+        away = self._distances(barred(self.fabric, source, target), target)
         shares: dict[Link, float] = defaultdict(float)
         holding = {source: 1.0}
         while holding:

@@ -92,9 +92,9 @@ class LevelCell:
 
 
 @cache
-def network() -> Network:
-    """Two nodes of two devices; a "byte" is a unit of data."""
-    tiers = (Tier("node", 2, 2.0, 0.0, "device"), Tier("rack", 2, 1.0, 0.0, "child"))
+def network(per_node: int = 2) -> Network:
+    """Two nodes of a few devices; a "byte" is a unit of data."""
+    tiers = (Tier("node", per_node, 2.0, 0.0, "device"), Tier("rack", 2, 1.0, 0.0, "child"))
     return collapse(Hierarchical("blackboard", tiers))
 
 

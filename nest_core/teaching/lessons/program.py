@@ -20,8 +20,6 @@ from functools import cache
 from nest_core.costs import Point, Problem
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import plural
-from nest_core.fabric import Hierarchical, Tier
-from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
 from nest_core.report.tables import Table
 from nest_core.teaching.lessons.figure import (
@@ -33,6 +31,7 @@ from nest_core.teaching.lessons.figure import (
     stage_load,
 )
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
+from nest_core.teaching.lessons.levels import network
 
 __all__ = [
     "LAYERS",
@@ -57,6 +56,7 @@ UNITS = (0.0, 3.0, 2.0, 1.0, 0.0)
 """Data that enters layer ``i``; none at either end."""
 LAYERS = len(SECONDS)
 WIDTH = 2
+PER_NODE = 4
 MICRO_BATCHES = 4
 
 
@@ -95,22 +95,15 @@ class State:
 
 
 @cache
-def network() -> Network:
-    """Two nodes of four devices; a "byte" is a unit of data."""
-    tiers = (Tier("node", 4, 2.0, 0.0, "device"), Tier("rack", 2, 1.0, 0.0, "child"))
-    return collapse(Hierarchical("eight devices", tiers))
-
-
-@cache
 def chain() -> Problem:
     """Return the layers on these devices."""
-    return bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
+    return bare_chain(network(PER_NODE), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
 
 
 @cache
 def places() -> Slots:
     """Where stages may sit, from the far end."""
-    result = slots(network(), PAPER_ORDER, 1, WIDTH)
+    result = slots(network(PER_NODE), PAPER_ORDER, 1, WIDTH)
     if result is None:
         raise ValueError("two devices fit into a node of four")
     return result
@@ -378,9 +371,9 @@ PROGRAM = LessonFigure(
         "times": lambda given: ", ".join(f"{seconds:g}" for seconds in SECONDS),
         "data": lambda given: ", ".join(f"{units:g}" for units in UNITS[1:-1]),
         "width": lambda given: WIDTH,
-        "nodes": lambda given: int(network().node.max()) + 1,
-        "per_node": lambda given: int((network().node == 0).sum()),
-        "devices": lambda given: network().devices,
+        "nodes": lambda given: int(network(PER_NODE).node.max()) + 1,
+        "per_node": lambda given: int((network(PER_NODE).node == 0).sum()),
+        "devices": lambda given: network(PER_NODE).devices,
         "least": lambda given: min(UNITS[1:-1]),
         "stages": lambda given: len(_times(given)),
         "inside": lambda given: hop_seconds()[0],
@@ -388,7 +381,7 @@ PROGRAM = LessonFigure(
         "m": lambda given: MICRO_BATCHES,
         "working": lambda given: WIDTH * chosen().stages,
         "best_stages": lambda given: chosen().stages,
-        "idle": lambda given: network().devices - WIDTH * chosen().stages,
+        "idle": lambda given: network(PER_NODE).devices - WIDTH * chosen().stages,
         "packed": lambda given: _packed(),
         "best": lambda given: iteration(chosen()),
         "objective": lambda given: (
