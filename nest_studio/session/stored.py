@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from nest_core.documents import InputError
-from nest_studio.components.show import told
+from nest_core.documents import InputError, as_markdown
 from nest_studio.session.store import (
     Database,
     DocumentKind,
@@ -83,15 +82,20 @@ def links() -> StoredLinks:
 
 def keep(state: Mapping[str, Any]) -> str:
     """The key that brings a state back; empty, and said, where the store does not take it."""
-    with told(st.toast):
+    try:
         return links().put(dict(state))
-    return ""
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return ""
 
 
-@told(st.toast)
 def recall(key: str) -> dict[str, Any] | None:
     """The state of a key; None where there is none, and said where the store cannot be read."""
-    return links().get(key)
+    try:
+        return links().get(key)
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return None
 
 
 def is_kept(state: Mapping[str, Any]) -> bool:
