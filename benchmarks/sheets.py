@@ -24,9 +24,9 @@ SHEETS = {
         "--set",
         "search.time_limit_s=600",
         "--compare",
-        "1:1,2:1,4:1,rail-optimised,rail-only,torus",
+        "1:1,2:1,4:1,rail-optimised,rail-optimised 2:1,rail-optimised 4:1",
         "--tokens",
-        "15e12",
+        "5.6e12",
     ),
     "llama3.1-405b-16416-gb200": (
         str(FOLDER / "llama3.1-405b-16416-gb200.toml"),

@@ -86,7 +86,8 @@ def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one()
     for words in (
         "10.0",
         "9.38 to 10.7 days",
-        "9.00 days of training; waiting for repair 1.00 days",
+        "9.00 days without failures",
+        "waiting for repair 24.0 h",
         "$30.7 k",
         "$28.8 to $32.8 k",
         "Manual: 20.0 days, $61.4 k",

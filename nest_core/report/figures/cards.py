@@ -152,7 +152,7 @@ def training_card(run: Training, dollars_per_hour: float | None, reference: Refe
         return days * 24 * run.devices * (dollars_per_hour or 0.0)
 
     cost_head, cost_big, cost_span = "", "", ""
-    lines = [f"{format_days(run.days_without_failures)} of training; {losses_in_words(run)}"]
+    lines = [f"{format_days(run.days_without_failures)} without failures"]
     if dollars_per_hour:
         cost_head, cost_big = "Cost", _big(f"{format_money(cost(run.days))} ")
         cost_span = span_in_words((cost(run.span[0]), cost(run.span[1])), format_money)
@@ -175,7 +175,7 @@ def training_card(run: Training, dollars_per_hour: float | None, reference: Refe
     return _card(
         (f"Time to train {quantity(run.tokens, 'tokens')}", cost_head),
         (_big(format_days(run.days)), cost_big),
-        '<div class="nest-ends nest-small">'
+        f'<div class="nest-ends nest-small" title="{html.escape(losses_in_words(run))}">'
         f"<span>{span_in_words(run.span, format_days)}</span><span>{cost_span}</span></div>"
         f'<div class="nest-gap">{below}</div>',
     )

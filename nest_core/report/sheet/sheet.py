@@ -339,7 +339,7 @@ def differences(decision: Decision, *, full: bool = False) -> tuple[DesignDiffer
     return (
         *([row("Throughput, M tokens/s", "tokens_per_s", _MILLION)] if full else []),
         row(f"Days for {tokens} tokens, with failures", "days"),
-        row("Time that trains, %", "effective_share", 0.01),
+        *([row("Time that trains, %", "effective_share", 0.01)] if full else []),
         *([row("Network, M$", "network_usd", _MILLION)] if full else []),
         *money,
         *([energy, row("Failures a year", "failures_per_year")] if full else []),

@@ -230,7 +230,7 @@ def answer(decision: Decision) -> tuple[str, ...]:
         )
         sentences.append(
             f"It trains {model} on {humanise(best.training.tokens)} tokens in "
-            f"{three_digits(best.training.days)} days, failures counted{bill}; {rival.name} in "
+            f"{three_digits(best.training.days)} days with failures{bill}; {rival.name} in "
             f"{three_digits(rival.training.days)} days{other}."
         )
     return (*sentences, *why(decision), decision.rule)
