@@ -441,8 +441,8 @@ def _figures(decision: Decision) -> None:
     with last:
         _head(
             differences_title(decision),
-            f"Differences to {decision.best.name} before each figure, ties with their paired "
-            "interval",
+            f"Days with failures; differences to {decision.best.name} before each figure, ties "
+            "with their paired interval",
         )
         st.html(differences_html(decision, differences(decision)))
 

@@ -106,7 +106,7 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
             lambda text: _number("Worst single failure", text, 0, 100, "0 to 100 %"),
         )
         failures = _failures(scenario)
-        summary("what it trains, what fails")
+        summary("what it trains")
     assumed = {
         "hours": 1.0 if hours is None else hours / 100,
         "max_loss": MAX_LOSS if lost is None else lost / 100,
@@ -118,12 +118,10 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
 
 def _failures(scenario: ScenarioValues | None) -> dict[str, Any]:
     """Draw whose failures days are with, and how many hosts stand by; return the overrides."""
-    place, beside_it = st.columns(2)
     name = widget(
         _FAILURES,
         OneOf(preset_names("failures"), empty=True),
         None,
-        place=place,
         label="Failures",
         marked=True,
         placeholder="as the scenarios",
@@ -134,7 +132,7 @@ def _failures(scenario: ScenarioValues | None) -> dict[str, Any]:
     share = file.recovery.spare_hosts
     spares = _typed(
         _SPARES,
-        beside_it,
+        st,
         "Spare nodes, %",
         f"{100 * share.value:.4g}",
         f"Over those in use, bought and standing by: {share.source}.",

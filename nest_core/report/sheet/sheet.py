@@ -338,7 +338,7 @@ def differences(decision: Decision, *, full: bool = False) -> tuple[DesignDiffer
     energy = row("Tokens per kWh, M", "tokens_per_kWh", _MILLION)
     return (
         *([row("Throughput, M tokens/s", "tokens_per_s", _MILLION)] if full else []),
-        row(f"Days for {tokens} tokens, with failures", "days"),
+        row(f"Days for {tokens} tokens", "days"),
         *([row("Time that trains, %", "effective_share", 0.01)] if full else []),
         *([row("Network, M$", "network_usd", _MILLION)] if full else []),
         *money,
