@@ -15,7 +15,6 @@ from nest_core.studies.comparison import (
     assumptions_of,
     budget_of,
     comparison_of,
-    with_further,
     with_overrides,
 )
 from nest_core.studies.whole_bill import Candidate
@@ -134,9 +133,8 @@ def answered(
             jobs[place] = submitted(
                 further_design, *question, urgent=False, place=place, edited=True
             )
-            candidates[entry] = with_further(
-                candidates[entry], design_of(jobs[place], entry, "more searches") or {}
-            )
+            more = design_of(jobs[place], entry, "more searches") or {}
+            candidates[entry] = replace(candidates[entry], **more)
     for place in compare_page().places.difference(jobs):
         given_up(place)
     compare_page().places = frozenset(jobs)

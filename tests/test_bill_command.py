@@ -254,8 +254,7 @@ def said_as_printed(text: str, found: dict[str, Any]) -> None:
     for name, one in designs.items():
         worst = one["worst_failure"]
         if worst is not None:
-            what = worst["what"].partition(",")[0]
-            lost = figures[f"{what.capitalize()} lost"][name]
+            lost = figures["Worst single failure"][name].removeprefix(worst["what"]).strip()
             assert lost == "stops" or float(lost[:-2].replace("−", "-")) == pytest.approx(
                 -100 * worst["lost"], abs=0.06
             )

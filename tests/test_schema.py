@@ -68,7 +68,7 @@ SENTENCES: list[tuple[str, Any, str]] = [
     ("name", "", "name must be text that is not empty, but is '': change it."),
     ("name", "n" * 201, "name must be text of at most 200 characters, but is 'nnn"),
     ("name", 5, "name must be text, but is 5: change it."),
-    ("clos", 5, "clos must be a table, but is 5: change it."),
+    ("clos", 5, "clos must be a table, but is 5: write { devices = … }."),
     ("clos.devices", "64", "clos.devices must be a whole number, but is '64': change it."),
     ("clos.devices", 64.0, "clos.devices must be a whole number, but is 64.0: change it."),
     ("clos.devices", True, "clos.devices must be a whole number, but is True: change it."),

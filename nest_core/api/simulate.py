@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nest_core.api.price import Given, given_or_best
 from nest_core.api.results import Result
@@ -24,13 +26,13 @@ from nest_core.documents import (
     signed_percent,
     table,
 )
-from nest_core.network import BusyLink
+from nest_core.network import BusyLink, FloatArray
 from nest_core.report.explain import busiest_table
 from nest_core.report.figures import Chart
 from nest_core.report.figures.timeline import links_figure, rows_of_stages, timeline_figure
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_core.simulator import Iteration
+from nest_core.simulator import Iteration, drawn_seconds
 from nest_core.simulator import simulate as simulate_plan
 from nest_core.simulator.activity import (
     PARTS,
@@ -44,6 +46,7 @@ from nest_core.simulator.activity import (
 from nest_core.simulator.link_use import busiest
 from nest_core.simulator.trace import trace_events
 from nest_core.studies.failures import Failure, break_elements, single_failures
+from nest_core.studies.whole_bill import spare_nodes
 
 __all__ = ["Simulated", "TraceDiff", "diff", "simulate"]
 
@@ -71,6 +74,8 @@ class Simulated(Result):
     failures : tuple of Failure
         What elements that fail or are slow take; of one, ``iteration`` is the one with it, where
         the plan still runs.
+    drawn_s : float array (draws,)
+        What it takes under draws of the fabric's hash; one where nothing is hashed.
     """
 
     problem: Problem
@@ -81,6 +86,15 @@ class Simulated(Result):
     links: tuple[BusyLink, ...]
     wall_s: float
     failures: tuple[Failure, ...] = ()
+    drawn_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def quantiles_s(self) -> tuple[float, float] | None:
+        """Median and 95th percentile over draws; None where no route is a hash."""
+        if len(self.drawn_s) < 2:
+            return None
+        middle, high = np.quantile(self.drawn_s, [0.5, 0.95]).tolist()
+        return middle, high
 
     @property
     def difference(self) -> float:
@@ -111,8 +125,24 @@ class Simulated(Result):
             "replanned_iteration_time_s": None,
             "wall_s": self.wall_s,
             "failures": [failure.to_json() for failure in self.failures],
+            "worst_failure": self._worst(),
+            "draws": dict(zip(("p50_s", "p95_s"), self.quantiles_s, strict=True))
+            | {"number": len(self.drawn_s)}
+            if self.quantiles_s
+            else None,
             **self._broken(),
         }
+
+    def _worst(self) -> dict[str, Any] | None:
+        """Return the worst single failure where each was tried, as `compare` prints it."""
+        worst = self.failures[0] if len(self.failures) > 1 else None
+        return {"lost": worst.least_loss, "what": worst.words} if worst else None
+
+    def _draws_in_words(self) -> list[str]:
+        if self.quantiles_s is None:
+            return []
+        middle, high = map(humanise_seconds, self.quantiles_s)
+        return [f"p50 {middle}, p95 {high} over {len(self.drawn_s)} draws of the fabric's hash"]
 
     def _broken(self) -> dict[str, Any]:
         """Return what fields are where elements fail together."""
@@ -161,6 +191,7 @@ class Simulated(Result):
                 f"{humanise_seconds(self.iteration.seconds)} event by event, "
                 f"{humanise_seconds(self.report.iteration_s)} planned: "
                 f"{signed_percent(self.difference, 2)}",
+                *self._draws_in_words(),
                 f"stage {stage.stage} waits least:",
                 "",
                 table(["term", "planned, s", "simulated, s", "difference, s"], texts),
@@ -175,10 +206,10 @@ def _failures_text(failures: Sequence[Failure]) -> str:
     rows = []
     for failure in failures:
         alike = f" and {plural(failure.alike - 1, 'other')}" if failure.alike > 1 else ""
-        anew = percent(failure.replanned_loss) if failure.replanned else "–"
+        anew = percent(failure.replanned_loss) if failure.is_replanned else "–"
         names = ", ".join(failure.elements)
-        rows.append([f"{names}{alike}", percent(failure.loss), anew, failure.reason])
-    return table(["without, or slow", "loss", "planned anew", "reason"], rows)
+        rows.append([f"{names}{alike}", percent(failure.loss), anew, failure.note])
+    return table(["without, or slow", "loss", "planned anew", ""], rows)
 
 
 def simulate(
@@ -222,21 +253,25 @@ def simulate(
     >>> abs(result.difference) < 0.1
     True
     """
-    values = load(scenario).values
-    given, reason = given_or_best(values, plan, placement)
+    loaded = load(scenario)
+    given, reason = given_or_best(loaded.values, plan, placement)
     if given is None:
         raise InputError("plan", "must fit", "none", reason)
-    values = values.hiding(given.hidden)
+    values = loaded.values.hiding(given.hidden)
     problem = values.problem(given.plan.recompute)
     report = price(problem, given.plan)
     began = time.perf_counter()
-    iteration = simulate_plan(problem, report.plan, draw=draw)
+    before = iteration = simulate_plan(problem, report.plan, draw=draw)
     failures: tuple[Failure, ...] = ()
-    if tuple(fail) == EACH:
-        failures = single_failures(values, report.plan, replan=replan)
-    elif fail or slow:
-        lost = break_elements(values, report.plan, fail, slow, replan=replan, before=iteration)
-        iteration, failures = lost.same_plan or iteration, (lost,)
+    if fail or slow:
+        spares = spare_nodes(loaded)
+        if tuple(fail) == EACH:
+            failures = single_failures(values, report.plan, spares=spares)
+        else:
+            lost = break_elements(
+                values, report.plan, fail, slow, replan=replan, spares=spares, before=iteration
+            )
+            iteration, failures = lost.iteration or iteration, (lost,)
     activities = slowest(iteration)
     return Simulated(
         problem,
@@ -247,6 +282,7 @@ def simulate(
         busiest(iteration),
         time.perf_counter() - began,
         failures,
+        drawn_seconds(problem, before),
     )
 
 

@@ -27,7 +27,7 @@ COLUMNS: Mapping[str, str] = {
     "network_kW": "power of the network, kW",
     "tokens_per_s_per_network_usd": "throughput per dollar of network, tokens/s per $",
     "tokens_per_s_per_network_W": "throughput per watt of network, tokens/s per W",
-    "worst_loss": "throughput that the worst failed switch takes, share",
+    "worst_loss": "throughput that the worst single failure takes, share",
     "price_usd": "price, $",
     "power_kW": "power, kW",
     "days": "days",

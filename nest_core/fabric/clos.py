@@ -199,23 +199,6 @@ class Clos(ClosPlan):
             )
         )
 
-    def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
-        """Return the first switch in place; of a leaf, else, the nodes that only it joined as
-        well.
-        """
-        number = 0
-        while f"{tier} {number}" in self.missing:
-            number += 1
-        switch = f"{tier} {number}"
-        if tier != self.tier_names[0]:
-            return ((switch,),)
-        first = number // self.planes // self.sizing.rails * self.sizing.nodes_per_unit
-        nodes = (
-            f"node {node}"
-            for node in range(first, min(first + self.sizing.nodes_per_unit, self.nodes))
-        )
-        return ((switch,), (switch, *(node for node in nodes if node not in self.missing)))
-
     def arrangement(self) -> str:
         """Return what its community calls it, ratios and planes."""
         return f"{_CALLED[self.kind]}{self.ratio_words()}{self._in_planes()}"

@@ -180,10 +180,6 @@ class Fabric(ABC):
         """Ports of a fully used switch per tier, innermost first; empty if it does not say."""
         return ()
 
-    def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
-        """Return what to add to ``missing`` for one switch of a tier to fail, the least first."""
-        return ()
-
     @property
     def element_counts(self) -> Mapping[str, int]:
         """How many elements of each name may be in ``missing``, failed ones counted."""

@@ -145,6 +145,22 @@ class DragonflyLinkMap(LinkMap):
         name = f"group {source:,} to group {target:,}"
         return f"{name}, link {link + 1:,} of {links:,}" if links > 1 else name
 
+    def reverse(self, link_group: int) -> int:
+        """Return the same link from its other end."""
+        part = int(np.searchsorted(self._starts, link_group, side="right")) - 1
+        at, fabric = int(link_group - self._starts[part]), self.fabric
+        if part < 2:
+            return link_group ^ 1
+        if part == 2:
+            router, other = divmod(at, fabric.routers_per_group)
+            group, place = divmod(router, fabric.routers_per_group)
+            other += group * fabric.routers_per_group
+            return int(self._starts[2]) + other * fabric.routers_per_group + place
+        pair, link = divmod(at, fabric.links_per_pair)
+        source, target = divmod(pair, fabric.groups)
+        pair = target * fabric.groups + source
+        return int(self._starts[3]) + pair * fabric.links_per_pair + link
+
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Return a node's port, which all of its devices share."""
         del alike

@@ -200,6 +200,13 @@ class GraphLinkMap(LinkMap):
         cable = link_group - int(self.first_group[arc])
         return arc, cable if np.count_nonzero(self.arc == arc) > 1 else None
 
+    def reverse(self, link_group: int) -> int:
+        """Return the same cable the other way."""
+        arc, links = int(self.arc[link_group]), self.links
+        is_back = (links.tail == links.head[arc]) & (links.head == links.tail[arc])
+        cable = link_group - int(self.first_group[arc])
+        return int(self.first_group[np.flatnonzero(is_back)[0]]) + cable
+
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost level whose group holds both; −1 for a device and itself."""
         return innermost(self.nesting, source, target)

@@ -151,6 +151,10 @@ class LinkMap(ABC):
         other._settle(capacity_Bps=capacity_Bps, link_Bps=np.minimum(self.link_Bps, capacity_Bps))
         return other
 
+    def reverse(self, link_group: int) -> int:
+        """Return the other direction of a link; links whose ends are wired alike come in pairs."""
+        return link_group ^ 1
+
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Most that leaves one block of the nesting at once; infinite where that is not known.
 

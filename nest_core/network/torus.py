@@ -150,6 +150,16 @@ class TorusLinkMap(LinkMap):
         del tier
         return replace(self, link_bandwidth_Bps=self.link_bandwidth_Bps * factor)
 
+    def reverse(self, link_group: int) -> int:
+        """Return the same cable from its other router; a ring of two has one that leads upwards."""
+        link, down = divmod(link_group, 2)
+        place, axis = divmod(link, len(self.shape.shape))
+        here = self.shape.coordinates(np.array([place]))
+        other = int(self._passed(here, axis, np.array([0]), np.array([1 - 2 * down]))[0])
+        is_pair = self.shape.shape[axis] == 2 and self.shape.wrap[axis] and not self.shape.shifts
+        way = down if is_pair else 1 - down
+        return (other * len(self.shape.shape) + axis) * 2 + way
+
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Hop distance less one."""
         return self.shape.hops(self.place[source], self.place[target]) - 1

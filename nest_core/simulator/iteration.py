@@ -28,6 +28,7 @@ from nest_core.simulator.traffic import RoutedCalls, traffic_of
 __all__ = [
     "CLASS_OF_AXIS",
     "Iteration",
+    "drawn_seconds",
     "simulate",
     "stages_of",
 ]
@@ -192,3 +193,20 @@ def stages_of(problem: Problem, plan: Plan) -> IntArray:
     for s, ranks in enumerate(plan.ranks):
         stage_of[where[ranks]] = s
     return stage_of
+
+
+FEWEST_DRAWS, TASKS_OF_DRAWS = 4, 500_000
+
+
+def drawn_seconds(problem: Problem, iteration: Iteration) -> FloatArray:
+    """Return what a plan takes under draws of the fabric's hash, shape (draws,).
+
+    All draws, or as many as are played within some seconds; its own where nothing is hashed.
+    Quantiles of it say how an unlucky hash slows the plan down.
+    """
+    draws = max(FEWEST_DRAWS, TASKS_OF_DRAWS // len(iteration.begins_s))
+    draws = min(draws, problem.network.link_map.variants)
+    if draws == 1:
+        return np.array([iteration.seconds])
+    every = (simulate(problem, iteration.plan, draw=draw).seconds for draw in range(draws))
+    return np.fromiter(every, np.float64)

@@ -1,7 +1,7 @@
 """Two to six scenarios solved and read against each other.
 
-Every scenario is planned by itself, its whole bill drawn up (`nest_core.bill.ownership`), one
-failed switch tried (`failures`), and its fabric scaled to a common budget where one is given
+Every scenario is planned by itself, its whole bill drawn up (`nest_core.bill.ownership`), its
+worst single failure found (`failures`), and its fabric scaled to a common budget where one is given
 (`equal_budget`). Prices do not change plans: `Comparison.at` draws up other bills of the same ones.
 Power with accelerators adds their design power; hosts, fans and cooling are not counted.
 """
@@ -28,9 +28,9 @@ from nest_core.scenario import (
 from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.decision import Decision, DecisionInputs, check_jobs, decide
 from nest_core.studies.equal_budget import Budget, at_budget, spent
+from nest_core.studies.failures import worst_failure
 from nest_core.studies.ranking import MAX_LOSS
-from nest_core.studies.solving import Stop, losses, never
-from nest_core.studies.uncertainty import sureness_of
+from nest_core.studies.solving import Stop, never
 from nest_core.studies.whole_bill import (
     DEVICE_USD,
     Candidate,
@@ -53,7 +53,6 @@ __all__ = [
     "further_figures",
     "planned_candidate",
     "settings_of",
-    "with_further",
     "with_overrides",
 ]
 
@@ -153,7 +152,7 @@ def compare(
         ``{"kind": "price" | "power", "value"}`` with US dollars or watts for the network; a value
         of None is what the first network costs or draws.
     failures : bool
-        Whether one failed switch is tried.
+        Whether the worst single failure is sought.
     level_wise : bool
         Whether NEST's level-wise program plans beside the exact search.
     device_usd : float, optional
@@ -191,7 +190,7 @@ def compare(
             failures=failures,
             level_wise=level_wise,
         )
-        candidates.append(with_further(candidate, more))
+        candidates.append(replace(candidate, **more))
     result = comparison_of([scenario for _, scenario in entries], candidates, limit)
     return result.at(listed, assumed or {})
 
@@ -266,20 +265,13 @@ def further_figures(
     Parameters
     ----------
     report : Report or None
-        Its best plan; a better one may come out where a switch fails (`losses`).
+        Its best plan.
     """
     values, listed = scenario.values, scenario_prices(scenario, prices)
     more: dict[str, Any] = {}
     if failures and report is not None:
         spares = _owned(values, listed).spare_nodes
-        best, more["losses"] = losses(scenario, report, spares, stop=stop)
-        if best is not report:
-            sure = sureness_of(values, values.problem(), best)
-            more |= {
-                "report": best,
-                "sureness": sure,
-                "training": training(values, best, None, sure.interval),
-            }
+        more["failure"] = worst_failure(values, report.plan, spares, stop=stop)
     if budget is not None:
         more["at_budget"] = at_budget(scenario, budget, listed, stop=stop)
     if level_wise:
@@ -293,15 +285,6 @@ def further_figures(
             ours=report,
         )
     return more
-
-
-def with_further(candidate: Candidate, more: Mapping[str, Any]) -> Candidate:
-    """Return a candidate with `further_figures`; a better plan is nearer to the optimum."""
-    moved = replace(candidate, **more)
-    times = [bill.report.iteration_s for bill in (candidate, moved) if bill.report]
-    is_better = len(times) > 1 and times[1] < times[0]
-    gap = max(0.0, 1.0 - (1.0 - candidate.gap) * times[0] / times[1]) if is_better else moved.gap
-    return replace(moved, gap=gap)
 
 
 def comparison_of(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import zip_longest
 
 from nest_core.bill.prices import PriceRange
 from nest_core.costs import Report, plan_fields, span_in_words
@@ -35,7 +34,7 @@ Value = float | str | None
 _SAME = 5e-4
 _NOTHING_S = 1e-9
 _ROUNDING = 5e-6
-_FAILED = "One switch failed"
+_FAILED = "Worst single failure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,23 +362,19 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
 
 
 def _failed(every: Sequence[Candidate]) -> Iterator[ComparisonLine]:
-    for losses in zip_longest(*(candidate.losses for candidate in every)):
-        names = " or ".join(dict.fromkeys(loss.tier for loss in losses if loss))
-        without = f"Throughput without one {names}"
-        same_plan = [loss.same_plan if loss else None for loss in losses]
-        replanned = [loss.replanned if loss else None for loss in losses]
-        yield _loss_line(f"{without}, same plan", same_plan)
-        yield _loss_line(f"{without}, planned anew", replanned)
-        for field, words in (
-            ("by_batch", "of that because the batch does not divide"),
-            ("by_spares", "more without the spare nodes that the bill pays"),
-        ):
-            parts = [getattr(loss, field) if loss else None for loss in losses]
-            if any(parts):
-                yield _loss_line(f"{without}, {words}", parts)
-        notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
-        if set(notes) != {NOTHING}:
-            yield _words(_FAILED, f"Without one {names}", notes)
+    failures = [candidate.failure for candidate in every]
+    if not any(failures):
+        return
+    yield _words(_FAILED, "Which", [", ".join(f.elements) if f else NOTHING for f in failures])
+    anew = "Throughput without it, planned anew"
+    yield _loss_line("Throughput without it, same plan", [f.loss if f else None for f in failures])
+    yield _loss_line(anew, [f.least_loss if f else None for f in failures])
+    parts = [f.by_batch if f else None for f in failures]
+    if any(parts):
+        yield _loss_line(f"{anew}, of that because the batch does not divide", parts)
+    notes = [f.note if f and f.note else NOTHING for f in failures]
+    if set(notes) != {NOTHING}:
+        yield _words(_FAILED, "Note", notes)
 
 
 def _loss_line(figure: str, lost: Sequence[float | None]) -> ComparisonLine:

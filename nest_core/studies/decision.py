@@ -399,7 +399,7 @@ class Decision:
         if self.rival is not None:
             yield self._speed(self.rival)
             yield self._failures()
-        if any(bill.losses for bill in self.listed):
+        if any(bill.failure for bill in self.listed):
             yield Assumption(
                 "worst single failure",
                 "0 to 100 %",

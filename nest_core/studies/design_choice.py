@@ -93,7 +93,7 @@ class Contender:
 
     @property
     def worst_loss(self) -> tuple[float, str] | None:
-        """Share of throughput that the worst single switch takes of any model, and which it is."""
+        """Share of throughput that the worst single failure takes of any model, and which it is."""
         losses = [bill.worst_loss for bill in self.bills]
         return None if None in losses else max(loss for loss in losses if loss)
 

@@ -20,8 +20,9 @@ from nest_core.documents import InputError, grouped
 from nest_core.planner import search
 from nest_core.reliability.goodput import estimate
 from nest_core.scenario import Scenario
+from nest_core.studies.failures import worst_failure
 from nest_core.studies.rows import RowCache, StudyRow, planned_row
-from nest_core.studies.solving import Stop, improved, losses, never, worst_of
+from nest_core.studies.solving import Stop, never
 from nest_core.studies.study import EFFECTIVE, StudyPoint
 from nest_core.studies.uncertainty import sureness_of
 
@@ -164,9 +165,8 @@ def plan_points(
                 spares = owned(
                     values.fabric, prices, values.accelerator.name, failures=values.failures
                 ).spare_nodes
-                best, lost = losses(scenario, result.best, spares, stop=stop)
-                result, worst = improved(result, best), worst_of(lost)
-                more["worst_loss"] = worst[0] if worst else None
+                lost = worst_failure(values, result.best.plan, spares, stop=stop)
+                more["worst_loss"] = lost.least_loss if lost else None
             if EFFECTIVE in details and result.best is not None:
                 of = estimate(problem, values.fabric, result.best.plan, values.failures)
                 more["effective_share"] = of.shares.effective

@@ -1,34 +1,43 @@
 """What is left of a plan where an element of its fabric fails or is slow, replayed event by event.
 
 Beside the counted elements of a fabric (`nest_core.fabric.failing`) a ``nic 5`` of a Clos may fail,
-or one of the parallel links that `nest_core.network.link_group_name` names, both ways where the
-fabric is a tree. Routes are those of the fabric that is left. Devices that died are replaced by
-idle ones, those that are nearest on the fabric first. An element that is slow by a share has so
-much less of its speed: a device takes longer for its work, a switch or a link carries less.
+or one of the parallel links that `nest_core.network.link_group_name` names, both ways. Routes are
+those of the fabric that is left. Devices that died, or whose only link did, are replaced by idle
+ones, those that are nearest on the fabric first. An element that is slow by a share has so much
+less of its speed: a device takes longer for its work, a switch or a link carries less.
+
+Two losses are told: of the same plan, and after it was planned anew. For the latter spare nodes of
+the bill first stand in for nodes whose devices are lost or slow, under leaves that serve them as
+the lost ones did; then the best plan on what is left runs, or the same plan where that loses less.
 
 `single_failures` tries every element, those that classes of equal devices and links
-(`nest_core.simulator.classes`) do not tell apart once.
+(`nest_core.simulator.classes`) do not tell apart once. The worst single failure of a design is the
+first of them, the same for everybody who asks. Rails and planes are many switches at once, so they
+come after (docs/decisions/failed-switches.md).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan
+from nest_core.costs import Plan, price
 from nest_core.costs.layout import device_order
-from nest_core.documents import InputError, require
+from nest_core.documents import InputError, percent, plural, require
 from nest_core.fabric import Clos, Fabric, GraphFabric, counted_element, element_kinds, no_such
 from nest_core.fabric import without as fabric_without
 from nest_core.network import FloatArray, IntArray, Network, TreeLinkMap, collapse, link_group_name
 from nest_core.scenario import ScenarioValues
 from nest_core.simulator import Iteration, simulate
-from nest_core.studies.solving import solve
+from nest_core.studies.solving import Stop, never, solve
 
-__all__ = ["Broken", "Failure", "break_elements", "broken", "single_failures"]
+__all__ = ["Broken", "Failure", "break_elements", "broken", "single_failures", "worst_failure"]
 
 CUT_OFF = "the plan's devices no longer all reach each other"
+_SAME = 1e-9
+_SEVERAL = ("rail", "plane")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,56 +76,95 @@ class Broken:
         return replace(plan, point=replace(plan.point, device_order=order))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Failure:
     """What elements that fail, or are slow, take of a plan.
 
     Parameters
     ----------
     elements : tuple of str
-    before : Iteration
-        On the fabric as it was.
-    same_plan : Iteration or None
-        None where it cannot run, for ``reason``.
-    replanned : Iteration or None
+    before_s : float
+        Of an iteration on the fabric as it was.
+    same_plan_s : float or None
+        None where the plan cannot run, for ``reason``.
+    replanned_s : float or None
         Of the best plan on what is left; None where none was sought, or there is none.
+    replanned_plan : Plan or None
+    is_replanned : bool
+        Whether one was sought.
+    spares : int
+        Nodes that stand in once it is planned anew.
+    by_batch : float
+        Part of the loss after that because the batch does not divide over what is left.
     alike : int
         How many elements of its kind take as much, itself among them.
+    iteration : Iteration or None
+        Of the same plan.
     """
 
     elements: tuple[str, ...]
-    before: Iteration
-    same_plan: Iteration | None
+    before_s: float
+    same_plan_s: float | None
     reason: str = ""
-    replanned: Iteration | None = None
+    replanned_s: float | None = None
+    replanned_plan: Plan | None = None
+    is_replanned: bool = False
+    spares: int = 0
+    by_batch: float = 0.0
     alike: int = 1
+    iteration: Iteration | None = field(default=None, compare=False, repr=False)
 
     @property
     def loss(self) -> float:
         """Share of throughput that is lost if the plan stays."""
-        return self._share(self.same_plan)
+        return self._share(self.same_plan_s)
 
     @property
     def replanned_loss(self) -> float:
         """The same of the best plan on what is left."""
-        return self._share(self.replanned)
+        return self._share(self.replanned_s)
+
+    @property
+    def least_loss(self) -> float:
+        """The loss that stays, as far as it was sought."""
+        return self.replanned_loss if self.is_replanned else self.loss
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it is many switches at once."""
+        return self.elements[0].rsplit(" ", 1)[0] in _SEVERAL
+
+    @property
+    def words(self) -> str:
+        """Which element it is, and how much of the loss is not its doing."""
+        part = f", of which {percent(self.by_batch)} because the batch does not divide"
+        return f"{', '.join(self.elements)}{part if self.by_batch > _SAME else ''}"
+
+    @property
+    def note(self) -> str:
+        """Why the plan cannot stay, and who stands in; empty where nothing is to be said."""
+        spare = f"{plural(self.spares, 'spare node')} stand in" if self.spares else ""
+        return "; ".join(filter(None, (self.reason, spare)))
 
     def to_json(self) -> dict[str, Any]:
         """Return an entry of ``failures`` of ``nest-studio simulate``."""
-        replanned = self.replanned
+        plan = self.replanned_plan
         return {
             "elements": list(self.elements),
             "alike": self.alike,
-            "iteration_time_s": self.same_plan.seconds if self.same_plan else None,
+            "iteration_time_s": self.same_plan_s,
             "loss": self.loss,
             "reason": self.reason or None,
-            "replanned_iteration_time_s": replanned.seconds if replanned else None,
-            "replanned_loss": self.replanned_loss if replanned else None,
-            "replanned_plan": replanned.plan.to_json() if replanned else None,
+            "spares": self.spares,
+            "replanned_iteration_time_s": self.replanned_s,
+            "replanned_loss": self.replanned_loss if self.is_replanned else None,
+            "replanned_plan": plan.to_json() if plan else None,
+            "by_batch": self.by_batch,
         }
 
-    def _share(self, after: Iteration | None) -> float:
-        return 1.0 - self.before.seconds / after.seconds if after else 1.0
+    def _share(self, after_s: float | None) -> float:
+        """What runs on less also runs on more, so nothing is won."""
+        return max(0.0, 1.0 - self.before_s / after_s) if after_s else 1.0
 
 
 def broken(
@@ -141,13 +189,14 @@ def broken(
         For an element that there is not, with the nearest; for what leaves nothing or no path.
     """
     is_drawn, kinds = isinstance(fabric, GraphFabric), element_kinds(fabric)
+    fail = [_only_device(fabric, network, name) or name for name in fail]
     counted = [name for name in fail if is_drawn or counted_element(name, kinds)]
     try:
         rest = fabric_without(fabric, counted) if counted else fabric
         after = collapse(rest) if counted else network
     except InputError as error:  # in the words of a fabric's file
         names = ", ".join(counted)
-        raise InputError("fail", error.rule, names, "let fewer elements fail") from error
+        raise InputError("--fail", error.rule, names, "let fewer elements fail") from error
     factor, pace = np.ones(len(after.link_map.capacity_Bps)), np.ones(network.devices)
     for name, lost in (slow or {}).items():
         require(0 < lost < 1, f"slow {name}", "must lose from 0 to 100 %", lost, "change it")
@@ -181,28 +230,49 @@ def _left(fabric: Fabric, rest: Fabric) -> IntArray:
     return np.searchsorted(fabric.place_of(), rest.place_of())
 
 
+@lru_cache(maxsize=4)
+def _links_by_name(network: Network) -> dict[str, int]:
+    """Return the first link group of every name, each link once."""
+    names: dict[str, int] = {}
+    for link in range(len(network.link_map.capacity_Bps)):
+        names.setdefault(link_group_name(network, link), link)
+    return names
+
+
+def _kinds(fabric: Fabric, network: Network) -> dict[str, int]:
+    """Return how many elements of each kind may fail, NICs among them."""
+    is_clos = isinstance(fabric, Clos) and isinstance(network.link_map, TreeLinkMap)
+    nics = {"nic": fabric.nodes * fabric.nics_per_node} if is_clos else {}  # type: ignore[attr-defined]
+    return element_kinds(fabric) | nics
+
+
+def _only_device(fabric: Fabric, network: Network, name: str) -> str | None:
+    """Return the device that a link is the only way to; None for what is no such link."""
+    link_map, link = network.link_map, _links_by_name(network).get(name)
+    if link is None or not isinstance(link_map, TreeLinkMap) or link_map.scale_up is not None:
+        return None
+    device, is_first = link // 2, link_map.tier[link] == 0
+    is_only = is_first and link_map.link_Bps[link] == link_map.capacity_Bps[link]
+    return _device_name(fabric, device) if is_only and link_map.tiers[0].group_links == 1 else None
+
+
 def _link(fabric: Fabric, network: Network, name: str) -> tuple[IntArray, FloatArray]:
-    """Return link groups that a NIC or a link is one of, and its share of each."""
-    link_map, kinds = network.link_map, element_kinds(fabric)
-    capacity_Bps, rate_Bps = link_map.capacity_Bps, 0.0
-    if isinstance(fabric, Clos) and isinstance(link_map, TreeLinkMap):
-        kinds |= {"nic": fabric.nodes * fabric.nics_per_node}
-    element = counted_element(name, kinds) if "nic" in kinds else None
+    """Return both ways of a link or of a NIC, and its share of each link group."""
+    link_map, kinds = network.link_map, _kinds(fabric, network)
+    capacity_Bps = link_map.capacity_Bps
+    element = counted_element(name, kinds)
     if element is not None and isinstance(fabric, Clos) and isinstance(link_map, TreeLinkMap):
         served, nics = fabric.devices_per_node // fabric.rails, fabric.nics_per_node // fabric.rails
         pool = int(element.rsplit(" ", 1)[1]) // (nics // int(np.gcd(served, nics)))
         first, rate_Bps = int(link_map.ways.offset[1]) + 2 * pool, fabric.nic_bandwidth_Bps
     else:
-        names = {link_group_name(network, n): n for n in range(len(capacity_Bps))}
+        names = _links_by_name(network)
         if name not in names:
             raise no_such(name, kinds, names)
         first = names[name]
         level = network.levels[int(link_map.tier[first])]
         rate_Bps = min(float(link_map.link_Bps[first]), level.link_bandwidth_Bps)
-    links = np.array([first])
-    if isinstance(link_map, TreeLinkMap) and first >= link_map.ways.offset[0]:
-        odd = (first - int(link_map.ways.offset[0])) % 2
-        links = np.array([first, first + 1 - 2 * odd])
+    links = np.array([first, link_map.reverse(first)])
     return links, np.minimum(1.0, rate_Bps / np.maximum(capacity_Bps[links], rate_Bps))
 
 
@@ -224,7 +294,9 @@ def break_elements(
     slow: Mapping[str, float] | None = None,
     *,
     replan: bool = False,
+    spares: int = 0,
     before: Iteration | None = None,
+    stop: Stop | None = None,
 ) -> Failure:
     """Replay a plan where elements fail or are slow.
 
@@ -232,8 +304,12 @@ def break_elements(
     ----------
     replan : bool
         Whether the best plan on what is left is sought too: with slow devices and without them.
+    spares : int
+        Nodes that stand in before it is.
     before : Iteration, optional
         On the fabric as it is, where it was played already.
+    stop : callable, optional
+        See `search`.
     """
     network = before.problem.network if before else collapse(values.fabric)
     before = before or simulate(values.problem(plan.recompute, network), plan)
@@ -245,17 +321,133 @@ def break_elements(
         reason = f"the plan needs {needed:,} devices, {number:,} are left"
     elif same_plan is None:
         reason = CUT_OFF
-    replanned = same_plan
-    if replan:
-        devices = [name for name in slow or () if (rest.pace > 1).any()]
-        options = [rest] + ([broken(values.fabric, network, (*fail, *devices))] if devices else [])
-        for option in options:
-            best = solve(values, values.problem(network=option.network)).best
-            other = _played(values, best.plan, option) if best else None
-            if other and (replanned is None or other.seconds < replanned.seconds):
-                replanned = other
-    elements = (*fail, *(slow or {}))
-    return Failure(elements, before, same_plan, reason, replanned if replan else None)
+    lost = Failure(
+        (*fail, *(slow or {})),
+        before.seconds,
+        same_plan.seconds if same_plan else None,
+        reason,
+        iteration=same_plan,
+    )
+    return _Replanning(values, plan, before, spares, stop).of(lost, slow or {}) if replan else lost
+
+
+@dataclass(slots=True)
+class _Replanning:
+    """Plans on what elements leave of a fabric.
+
+    Parameters
+    ----------
+    values, plan, before, spares, stop
+        As of `break_elements`.
+    planned : mapping
+        By what is left (`_shape`), the best iteration, None where there is none, and what of the
+        loss is the batch's.
+    """
+
+    values: ScenarioValues
+    plan: Plan
+    before: Iteration
+    spares: int = 0
+    stop: Stop | None = None
+    planned: dict[object, tuple[Iteration | None, float]] = field(default_factory=dict)
+
+    def shape_without(self, name: str) -> object:
+        """Return what an element leaves once spare nodes stand in: None for all, or its shape."""
+        fabric, network = self.values.fabric, self.before.problem.network
+        remaining, _ = _without_spared(fabric, network, [name], self.spares)
+        rest = broken(fabric, network, remaining)
+        return _shape(network, rest.network, remaining) if remaining else None
+
+    def of(self, lost: Failure, slow: Mapping[str, float]) -> Failure:
+        """Return what is lost once spare nodes stand in and the rest is planned anew."""
+        fabric, network = self.values.fabric, self.before.problem.network
+        fail = lost.elements[: len(lost.elements) - len(slow)]
+        paced = [name for name in slow if len(_gone(fabric, name))]
+        best = replace(lost, replanned_s=lost.same_plan_s, is_replanned=True)
+        for elements in (fail, (*fail, *paced)) if paced else (fail,):
+            remaining, standing = _without_spared(fabric, network, elements, self.spares)
+            still_slow = {name: share for name, share in slow.items() if name not in elements}
+            if not remaining and not still_slow:
+                seconds = self.before.seconds
+                return replace(best, replanned_s=seconds, replanned_plan=self.plan, spares=standing)
+            rest = broken(fabric, network, remaining, still_slow)
+            is_same = tuple(remaining) == fail and still_slow == slow
+            same_plan = lost.iteration if is_same else None
+            again, by_batch = self._best(rest, (*remaining, *still_slow.items()), same_plan)
+            if again and (best.replanned_s is None or again.seconds <= best.replanned_s):
+                best = replace(
+                    best,
+                    replanned_s=again.seconds,
+                    replanned_plan=again.plan,
+                    spares=standing,
+                    by_batch=by_batch,
+                )
+        return best
+
+    def _best(
+        self, rest: Broken, elements: Sequence[object], same: Iteration | None
+    ) -> tuple[Iteration | None, float]:
+        """Play the best plan on what is left, or the same one; return the batch's part as well."""
+        values, network = self.values, self.before.problem.network
+        key = _shape(network, rest.network, elements) if (rest.pace == 1).all() else elements
+        if key not in self.planned:
+            moved, within_s = rest.moved(self.plan, network), float("inf")
+            same = same or (_played(values, moved, rest) if moved else None)
+            if same is not None:
+                problem = values.problem(self.plan.recompute, rest.network)
+                within_s = price(problem, same.plan).iteration_s
+            problem = values.problem(network=rest.network)
+            with np.errstate(invalid="ignore"):  # what has no way left takes for ever
+                best = solve(values, problem, within_s=within_s, stop=self.stop).best
+            again = [same, _played(values, best.plan, rest) if best else None]
+            least = min(filter(None, again), key=lambda played: played.seconds, default=None)
+            self.planned[key] = least, self._by_batch(rest, least) if least else 0.0
+        return self.planned[key]
+
+    def _by_batch(self, rest: Broken, after: Iteration) -> float:
+        """Return the part of a loss that a batch cut as the devices are would not have."""
+        values, plan, before_s = self.values, self.plan, self.before.seconds
+        idle = len(rest.devices) - after.plan.devices_used
+        replicas = len(rest.devices) * plan.point.dp // plan.devices_used
+        if not idle or replicas >= plan.point.dp:
+            return 0.0
+        cut = replace(values, batch=max(1, values.batch * replicas // plan.point.dp))
+        problem = cut.problem(network=rest.network)
+        best = solve(cut, problem, within_s=after.seconds, stop=self.stop).best
+        played = _played(cut, best.plan, rest) if best else None
+        rate = before_s / after.seconds
+        share = before_s / played.seconds * cut.batch / values.batch if played else 0.0
+        return min(max(0.0, share - rate), max(0.0, 1.0 - rate))
+
+
+def _shape(before: Network, after: Network, elements: Sequence[object]) -> object:
+    """Return what is left of a fabric up to the numbers of its devices.
+
+    Of a tree whose groups are as large and whose links are as fast on every level, what lacks as
+    many devices of groups and as many links is the same, so plans for one run on the other.
+    """
+    was = before.link_map
+    sizes = [np.bincount(groups) for groups in before.nesting]
+    rates = [was.capacity_Bps[was.tier == tier] for tier in np.unique(was.tier)]
+    if not isinstance(was, TreeLinkMap) or any(np.ptp(of) > 0 for of in (*sizes, *rates)):
+        return tuple(elements)
+    groups = tuple(tuple(np.sort(np.bincount(of)).tolist()) for of in after.nesting)
+    return after.devices, groups, np.sort(after.link_map.capacity_Bps).tobytes()
+
+
+def _without_spared(
+    fabric: Fabric, network: Network, elements: Sequence[str], spares: int
+) -> tuple[list[str], int]:
+    """Return what is gone once spare nodes stand in for lost ones, and how many do."""
+    remaining, standing = [], 0
+    for name in elements:
+        gone = _gone(fabric, _only_device(fabric, network, name) or name)
+        replaced = np.unique(network.host[gone])[: spares - standing]
+        standing += len(replaced)
+        missing = gone[~np.isin(network.host[gone], replaced)].tolist()
+        names = [_device_name(fabric, device) for device in missing]
+        remaining += names if len(replaced) else [name]
+    return remaining, standing
 
 
 def _played(values: ScenarioValues, plan: Plan, rest: Broken) -> Iteration | None:
@@ -266,47 +458,124 @@ def _played(values: ScenarioValues, plan: Plan, rest: Broken) -> Iteration | Non
 
 
 def single_failures(
-    values: ScenarioValues, plan: Plan, *, replan: bool = False
+    values: ScenarioValues,
+    plan: Plan,
+    *,
+    spares: int = 0,
+    is_every: bool = True,
+    stop: Stop = never,
 ) -> tuple[Failure, ...]:
-    """Let every element fail that may, one at a time; return classes of them, the worst first."""
+    """Let every element fail that may, one at a time; return classes of them, the worst first.
+
+    Classes that leave the same of a fabric up to the numbers of its devices are planned anew once,
+    for the first of them. Planning anew never loses more than the same plan, so what loses less
+    than the worst so far is not planned anew.
+
+    Parameters
+    ----------
+    is_every : bool
+        Whether every class is replayed and planned anew; without it only what may be the worst.
+    spares, stop
+        As of `break_elements`.
+    """
     network = collapse(values.fabric)
     before = simulate(values.problem(plan.recompute, network), plan)
+    replanning = _Replanning(values, plan, before, spares, stop)
     alike: dict[object, list[str]] = {}
     for kind, name in _elements(values.fabric, network):
         alike.setdefault((kind, _trace(values.fabric, before, name)), []).append(name)
-    failures = []
+    groups: dict[tuple[bool, object], list[list[str]]] = {}
+    failures: list[Failure] = []
     for names in alike.values():
+        is_several = names[0].rsplit(" ", 1)[0] in _SEVERAL
         try:
-            lost = break_elements(values, plan, names[:1], replan=replan, before=before)
+            groups.setdefault((is_several, replanning.shape_without(names[0])), []).append(names)
         except InputError as error:
-            lost = Failure((names[0],), before, None, str(error))
-        failures.append(replace(lost, alike=len(names)))
-    return tuple(sorted(failures, key=lambda failure: (-failure.loss, -failure.replanned_loss)))
+            reason = error.rule.replace("must leave a", "leaves no", 1)
+            gone = Failure((names[0],), before.seconds, None, reason, is_replanned=True)
+            failures.append(replace(gone, alike=len(names)))
+    firsts: list[Failure] = []
+    others: dict[tuple[str, ...], list[list[str]]] = {}
+    for (is_several, _), classes in groups.items():
+        if is_several and not is_every:
+            continue
+        lost = break_elements(values, plan, classes[0][:1], before=before)
+        firsts.append(replace(lost, alike=len(classes[0])))
+        others[lost.elements] = classes[1:]
+    worst = max((lost.loss for lost in failures if not lost.is_several), default=-1.0)
+    for lost in sorted(firsts, key=lambda lost: (lost.is_several, -lost.loss)):
+        if stop() or not (is_every or lost.loss > worst):
+            continue
+        anew = replanning.of(lost, {})
+        worst = max(worst, anew.least_loss)
+        failures.append(replace(anew, iteration=None))
+        for names in others[lost.elements] if is_every else ():
+            same = break_elements(values, plan, names[:1], before=before)
+            again = replanning.of(replace(same, alike=len(names)), {})
+            failures.append(replace(again, iteration=None))
+    first_names = {lost.elements for lost in firsts}
+    failures.sort(
+        key=lambda lost: (
+            lost.is_several,
+            -lost.least_loss,
+            lost.elements not in first_names,
+            -lost.loss,
+        )
+    )
+    return tuple(failures)
+
+
+def worst_failure(
+    values: ScenarioValues, plan: Plan, spares: int, *, stop: Stop | None = None
+) -> Failure | None:
+    """Return the worst single failure; None where nothing that may fail has a name."""
+    ranked = single_failures(values, plan, spares=spares, is_every=False, stop=stop or never)
+    return ranked[0] if ranked else None
 
 
 def _elements(fabric: Fabric, network: Network) -> Iterator[tuple[str, str]]:
-    """Yield every element by its kind."""
-    for kind, number in element_kinds(fabric).items():
-        yield from ((kind, f"{kind} {n}") for n in range(number))
+    """Yield every element that is left by its kind."""
+    for kind, number in _kinds(fabric, network).items():
+        names = (f"{kind} {n}" for n in range(number))
+        yield from ((kind, name) for name in names if name not in fabric.missing)
     if isinstance(fabric, GraphFabric):
         yield from ((element.role, element.id) for element in fabric.elements)
         yield from (("link", f"{link.a} to {link.b}") for link in fabric.links)
         return
-    step = 2 if isinstance(network.link_map, TreeLinkMap) else 1
-    for link in range(0, len(network.link_map.capacity_Bps), step):
-        yield "link", link_group_name(network, link)
+    for name, link in _links_by_name(network).items():
+        if link < network.link_map.reverse(link):
+            yield "link", name
+
+
+def _gone(fabric: Fabric, name: str) -> IntArray:
+    """Return the devices that go with an element, as a fabric's network numbers them."""
+    element = (
+        name if isinstance(fabric, GraphFabric) else counted_element(name, element_kinds(fabric))
+    )
+    if element is None:
+        return np.zeros(0, np.int64)
+    if element.startswith("device ") and not isinstance(fabric, GraphFabric):
+        return np.flatnonzero(fabric.place_of() == int(element.rsplit(" ", 1)[1]))
+    rest = fabric_without(fabric, [element])
+    return np.setdiff1d(np.arange(fabric.devices), _left(fabric, rest))
+
+
+def _device_name(fabric: Fabric, device: int) -> str:
+    if isinstance(fabric, GraphFabric):
+        return fabric.device_ids[device]
+    return f"device {fabric.place_of()[device]}"
 
 
 def _trace(fabric: Fabric, before: Iteration, name: str) -> object:
     """Return what of an iteration an element touches: classes of devices, and of links."""
     network, classes = before.problem.network, before.classes
     try:
+        gone = _gone(fabric, _only_device(fabric, network, name) or name)
+        if len(gone):
+            return tuple(np.sort(classes.device[gone]).tolist())
         rest = broken(fabric, network, [name])
     except InputError as error:
         return error.rule
-    gone = np.setdiff1d(np.arange(network.devices), rest.devices)
-    if len(gone):
-        return tuple(np.sort(classes.device[gone]).tolist())
     was, is_now = network.link_map.capacity_Bps, rest.network.link_map.capacity_Bps
     if len(was) != len(is_now):
         return name

@@ -35,7 +35,8 @@ from nest_core.planner.baselines import Baseline
 from nest_core.report.explain.training import Training, training
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
-from nest_core.studies.solving import Stop, SwitchLoss, improved, losses, solve, worst_of
+from nest_core.studies.failures import Failure, worst_failure
+from nest_core.studies.solving import Stop, solve
 from nest_core.studies.uncertainty import Sureness, sureness_of
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "crossing_of_years",
     "device_usd_of",
     "scenario_prices",
+    "spare_nodes",
     "typical",
     "with_hours",
 ]
@@ -201,9 +203,8 @@ class WholeBill:
         Of the plan.
     training : Training or None
         Of the tokens that were asked for, with failures.
-    losses : tuple of SwitchLoss
-        What one failed switch of each tier costs; empty where that was not asked for, and where
-        the fabric does not say which switches it has.
+    failure : Failure or None
+        The worst single one; None where that was not asked for.
     at_budget : AtBudget or None
         As much of it as a network's budget buys; None where no budget was given.
     gap : float
@@ -219,15 +220,15 @@ class WholeBill:
     reason: str = ""
     sureness: Sureness | None = field(default=None, compare=False)
     training: Training | None = None
-    losses: tuple[SwitchLoss, ...] = ()
+    failure: Failure | None = None
     at_budget: AtBudget | None = None
     gap: float = 0.0
     points: int = 0
 
     @property
     def worst_loss(self) -> tuple[float, str] | None:
-        """Share of throughput that the worst single switch takes, planned anew, and which it is."""
-        return worst_of(self.losses)
+        """Share of throughput that the worst single failure takes, planned anew, and of what."""
+        return (self.failure.least_loss, self.failure.words) if self.failure else None
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -387,6 +388,13 @@ def scenario_prices(scenario: Scenario, amounts: Mapping[str, Any] | None = None
     return prices_of(listed, {**price_keys, **(amounts or {})}, scenario.folder)
 
 
+def spare_nodes(scenario: Scenario) -> int:
+    """Return how many nodes stand by in a scenario's bill."""
+    values, prices = scenario.values, scenario_prices(scenario)
+    name = values.accelerator.name
+    return owned(values.fabric, prices, name, failures=values.failures).spare_nodes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate(WholeBill):
     """One scenario of a comparison: its whole bill, and where it is built and known of.
@@ -465,7 +473,7 @@ def bill_of_scenario(
     tokens : float, optional
         Of the training run; 20 per parameter without.
     failures : bool
-        Whether one switch of each tier fails, which takes searches of their own.
+        Whether the worst single failure is sought, which takes searches of its own.
     stop : callable, optional
         See `search`.
     """
@@ -477,12 +485,12 @@ def bill_of_scenario(
         values.accelerator.name,
         failures=values.failures,
     )
-    solved, lost = solve(values, problem, stop=stop), tuple[SwitchLoss, ...]()
+    solved = solve(values, problem, stop=stop)
     if solved.best is None:
         return WholeBill(name, ownership, values, None, solved.reason)
-    best = solved.best
+    best, lost = solved.best, None
     if failures:
-        best, lost = losses(scenario, best, ownership.spare_nodes, stop=stop)
+        lost = worst_failure(values, best.plan, ownership.spare_nodes, stop=stop)
     sureness = sureness_of(values, problem, best)
     return WholeBill(
         name,
@@ -491,8 +499,8 @@ def bill_of_scenario(
         best,
         sureness=sureness,
         training=training(values, best, tokens, sureness.interval),
-        losses=lost,
-        gap=improved(solved, best).certificate.gap,
+        failure=lost,
+        gap=solved.certificate.gap,
         points=solved.certificate.points,
     )
 

@@ -230,12 +230,12 @@ def more_to_find() -> dict[str, Any]:
             value = parameter_field(BUDGET[kind], None, key="compare.budget_value", **look)
             asks["budget"] = {"kind": kind, "value": None if value is None else value * THOUSAND}
         asks["failures"] = st.toggle(
-            "One switch failed",
+            "Worst single failure",
             True,
             key="compare.failures",
             bind=ADDRESS,
-            help="Each Clos without its first leaf, and without its first spine: the same plan, "
-            "and planned anew.",
+            help="Every device, node, NIC, link and switch fails, one at a time, those that are "
+            "alike once: the same plan, and planned anew with the bill's spare nodes.",
         )
         asks["level_wise"] = st.toggle(
             "NEST's level-wise program",

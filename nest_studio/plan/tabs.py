@@ -62,6 +62,7 @@ from nest_studio.jobs.tasks.plans import (
     PlanPictures,
     plan_bindings,
     plan_equations,
+    plan_failures,
     plan_links,
     plan_pictures,
     plan_rank_mapping,
@@ -442,6 +443,45 @@ def timeline_part(answer: Answer, scenario: Scenario) -> None:
         show_picture(drawn.timeline, "timeline", wide)
         show_picture(drawn.links, "links", wide)
         show_picture(drawn.beside, "levels", narrow)
+    part = st.expander("Break it", key="break-it", on_change="rerun")
+    if part.open and answer.best is not None:
+        with part:
+            _broken(scenario, answer.best)
+
+
+def _broken(scenario: Scenario, best: Report) -> None:
+    """Both losses of elements that a person names, or of those that may be the worst."""
+    names, lost = st.columns([832, 304], gap="large")
+    written = names.text_input(
+        "Elements, one at a time",
+        key="break-elements",
+        placeholder="leaf 3; nic 5; device 7",
+        help="A device, node, NIC, leaf, spine, rail, plane or link by its name, as nest-studio "
+        "simulate --fail takes it; more than one behind semicolons. Without any: what may be "
+        "the worst single failure.",
+    )
+    percent = lost.number_input(
+        "Speed lost, %",
+        min_value=1,
+        max_value=100,
+        value=100,
+        key="break-lost",
+        help="At 100 it fails; below, it is slow: a device computes, a link or switch carries "
+        "so much less.",
+    )
+    elements = tuple(filter(None, map(str.strip, (written or "").split(";"))))
+    slow = percent / 100 if elements and percent < 100 else 0.0
+    try:
+        drawn = panel(
+            submitted(plan_failures, scenario, best, elements, slow, place="broken", urgent=False),
+            "Letting elements fail, event by event",
+            key="broken",
+        )
+    except InputError as error:
+        st.error(as_markdown(error))
+        return
+    if drawn is not None:
+        show_picture(drawn, "failures")
 
 
 def _assumptions(answer: Answer) -> None:

@@ -81,21 +81,14 @@ def test_no_scenario_has_a_colour_that_means_something_else():
     assert len(set(DESIGN_COLOURS)) == 6
 
 
-def test_losses_of_all_tiers_stand_on_one_scale(compared, drawn):
-    picture = drawn["losses"]
-    assert picture.plot.layout.xaxis.range == picture.plot.layout.xaxis2.range
-    for axis, place in (("x", 0), ("x2", 1)):
-        kept, replanned, *batch = bars(picture, axis)
-        for row, one in enumerate(compared.candidates[:2]):
-            loss = one.losses[place]
-            assert kept.x[row] == pytest.approx(100 * (loss.same_plan or 0.0))
-            hatched = batch[0].x[row] if batch else 0.0
-            assert replanned.x[row] + hatched == pytest.approx(100 * (loss.replanned or 0.0))
-            assert hatched == pytest.approx(100 * loss.by_batch)
-        assert replanned.text[2] == "no such switch is listed"
-        assert kept.marker.opacity < replanned.marker.opacity == 1
-    assert kept.text[0].endswith("%")
-    assert bars(picture)[0].text[0] == "0 %", "spare nodes stand in for four that go with a leaf"
+def test_both_losses_of_the_worst_failure_stand_on_one_axis(compared, drawn):
+    same, anew = drawn["losses"].plot.data[:2]
+    failures = [one.failure for one in compared.candidates]
+    assert list(same.x) == pytest.approx([100 * failure.loss for failure in failures])
+    assert list(anew.x) == pytest.approx([100 * failure.replanned_loss for failure in failures])
+    assert list(same.y) == list(anew.y) == list(range(len(failures)))
+    for text, failure in zip(same.text, failures, strict=True):
+        assert text.startswith(f"{failure.elements[0]}: "[:30])
 
 
 def test_stages_stand_on_one_axis_and_fill_the_iteration(compared, drawn):
@@ -152,7 +145,9 @@ def test_equals_are_called_equal(compared):
 
 def test_without_any_plan_every_figure_still_stands(compared):
     nothing = tuple(
-        replace(one, report=None, reason="no plan fits", sureness=None, losses=(), at_budget=None)
+        replace(
+            one, report=None, reason="no plan fits", sureness=None, failure=None, at_budget=None
+        )
         for one in compared.candidates
     )
     bare = replace(compared, candidates=nothing, budget=None).at({})

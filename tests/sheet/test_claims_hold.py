@@ -138,8 +138,7 @@ class World:
 
         def tie_order(name):
             bill = self.every[name]
-            every = [1.0 if x.replanned is None else x.replanned for x in bill.losses]
-            lost = max(every, default=math.inf)
+            lost = bill.failure.least_loss if bill.failure else math.inf
             power = sum(line.power_W.typical for line in bill.owned.lines if line.power_W)
             return lost >= limit, round(self.usd(bill, **usd), 4) * self.priced, round(power, 6)
 
@@ -186,11 +185,7 @@ def holds(fact, world):
             one, other = (every[name] for name in names)
             return not world.priced or world.usd(one) == pytest.approx(world.usd(other))
         case "loses", figure:
-            lost = {
-                name: max(1.0 if x.replanned is None else x.replanned for x in bill.losses)
-                for name, bill in every.items()
-                if bill.losses
-            }
+            lost = {name: bill.failure.least_loss for name, bill in every.items() if bill.failure}
             is_most = figure != "most" or max(lost.values()) < fact.value + 0.0006
             return is_most and lost[names[0]] == pytest.approx(fact.value)
         case "takes", _:
@@ -290,11 +285,10 @@ def sentences(comparison, decision):
     """All that a page and a sheet say of a comparison, and the cells of what failures cost."""
     yield from (*claims_of(comparison, decision), *decision.unknown, *rests_on(decision))
     for name, cells in differences(decision, full=True):
-        if re.fullmatch("One .+ lost", name):
-            for bill, (_, text) in zip(decision.bills, cells, strict=True):
-                shares = [x.replanned for x in bill.losses if x.tier == name[4:-5]]
-                share = (1.0 if shares[0] is None else shares[0]) if shares else None
-                yield Loss(bill.name, name[4:-5], share, text)
+        if name == "Worst single failure":
+            for bill, (what, text) in zip(decision.bills, cells, strict=True):
+                share = bill.failure.least_loss if bill.failure else None
+                yield Loss(bill.name, what, share, text)
 
 
 class Loss(NamedTuple):

@@ -18,7 +18,7 @@ from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies import comparison
 from nest_core.studies.comparison import compare
 from nest_core.studies.decision import DecisionInputs, decide
-from nest_core.studies.solving import SwitchLoss
+from nest_core.studies.failures import Failure
 from nest_studio.cli import run as command
 
 FEW = {
@@ -110,10 +110,10 @@ def test_designs_of_another_size_say_so_wherever_they_are_decided_between(compar
 
 
 def test_what_a_failure_costs_is_not_taken_for_nothing_where_nobody_knows(compared):
-    """A torus has no listed switches: it does not pass a limit that others are held to."""
+    """A design of which nobody asked does not pass a limit that others are held to."""
     known, other, *_ = compared.candidates
-    loss = SwitchLoss("leaf", ("leaf 0",), 63, 0.05, 0.05)
-    pair = [replace(known, losses=(loss,)), replace(known, name="unknown", owned=other.owned)]
+    loss = Failure(("leaf 0",), 0.95, 1.0)
+    pair = [replace(known, failure=loss), replace(known, name="unknown", owned=other.owned)]
     decision = decide(pair)
     assert decision.best.name == known.name
     assert "What a single failure costs is unknown of unknown." in decision.unknown

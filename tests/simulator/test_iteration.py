@@ -12,7 +12,7 @@ from plain_replay import Replay, Toy
 from nest_core.costs import Calls, LayerTable, Overlap, Plan, Point, Problem, StateBytes
 from nest_core.fabric import Clos, Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.simulator import iteration, messages, simulate, traffic
+from nest_core.simulator import drawn_seconds, iteration, messages, simulate, traffic
 from nest_core.simulator.engine import Calls as EngineCalls
 from nest_core.simulator.engine import Tasks, run
 
@@ -249,6 +249,8 @@ def test_a_hash_spreads_seconds_and_adaptive_routing_does_not():
     hashed = replace(problem, network=collapse(leaves))
     assert hashed.network.link_map.variants == 32
     seconds = np.array([simulate(hashed, plan, draw=draw).seconds for draw in range(32)])
+    drawn = drawn_seconds(hashed, simulate(hashed, plan, draw=5))
+    assert drawn.tolist() == seconds[: len(drawn)].tolist()
     assert seconds[5] == pytest.approx(simulate(hashed, plan, draw=5, is_whole=True).seconds)
     median, late = np.quantile(seconds, [0.5, 0.95])
     assert seconds.min() < median < late <= seconds.max()

@@ -16,9 +16,9 @@ from nest_core.studies.design_choice import decision_model, weigh
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import ROOM, SMALL, design_space, ways_to_grow
 from nest_core.studies.engine import WorkerPool
+from nest_core.studies.failures import worst_failure
 from nest_core.studies.ranking import TieOrder, choose, first_change, ranked, ties_of
 from nest_core.studies.sensitivity import information, sensitivity
-from nest_core.studies.solving import losses, worst_of
 from nest_core.studies.study import load_study
 from nest_studio.session.store import Database, StoredAnswers
 
@@ -106,8 +106,9 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
     lost = []
     for member, bill in zip(study.members, one.bills, strict=True):
         change = one.planned.design.changes
-        found = losses(replace(member.scenario, overrides=change), bill.report)[1]
-        lost.append(worst_of(found))
+        values = replace(member.scenario, overrides=change).values
+        found = worst_failure(values, bill.report.plan, bill.owned.spare_nodes)
+        lost.append((found.least_loss, found.words))
     assert one.worst_loss == max(lost)
 
 

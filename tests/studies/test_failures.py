@@ -12,8 +12,9 @@ from small_fabric import job, small
 from nest_core.documents import InputError
 from nest_core.fabric import element_kinds
 from nest_core.network import collapse, link_group_name
+from nest_core.scenario import load_fabric
 from nest_core.simulator import simulate
-from nest_core.studies.failures import break_elements, broken, single_failures
+from nest_core.studies.failures import break_elements, broken, single_failures, worst_failure
 
 WORDS = "dp=4,tp=1,pp=2,micro_batch=2,zero=1"
 DEVICES = [0, 1, 2, 3, 4, 5, 6, 7]
@@ -34,7 +35,7 @@ def test_a_switch_that_failed_is_missing(values, plan):
     rest = replace(values, fabric=replace(values.fabric, missing=("leaf 1",)))
     expected = simulate(rest.problem(), plan, is_whole=True).seconds
     failure = break_elements(values, plan, ["leaf 1"])
-    assert failure.same_plan.seconds == pytest.approx(expected, rel=1e-9)
+    assert failure.same_plan_s == pytest.approx(expected, rel=1e-9)
     before = simulate(values.problem(), plan, is_whole=True).seconds
     assert failure.loss == pytest.approx(1 - before / expected)
     assert failure.loss > 0
@@ -50,17 +51,17 @@ def test_a_dead_device_is_replaced_by_the_nearest_idle_one(values, plan):
     moved = broken(values.fabric, network, ["device 9"]).moved(few, network)
     assert moved.point.device_order == (0, 1, 8, 9)  # which was 10, under the same leaf
     failure = break_elements(values, plan, ["device 1"])
-    assert failure.same_plan is not None
+    assert failure.same_plan_s is not None
 
 
 def test_a_plan_without_spare_devices_cannot_run_and_is_planned_anew():
     values = small(planes=2, devices=8)
     plan = job(values, collapse(values.fabric), WORDS, DEVICES)[1]
     failure = break_elements(values, plan, ["node 1"], replan=True)
-    assert failure.same_plan is None
+    assert failure.same_plan_s is None
     assert failure.loss == 1.0
     assert failure.reason == "the plan needs 8 devices, 6 are left"
-    assert failure.replanned.plan.devices_used <= 6
+    assert failure.replanned_plan.devices_used <= 6
     assert failure.replanned_loss < 1.0
 
 
@@ -73,7 +74,7 @@ def test_a_slow_device_slows_its_work_and_a_slow_link_its_messages(values, plan)
     slow = break_elements(values, plan, [], {"device 2": 0.5})
     pace = np.where(np.arange(16) == 2, 2.0, 1.0)
     expected = simulate(values.problem(), plan, pace=pace, is_whole=True).seconds
-    assert slow.same_plan.seconds == pytest.approx(expected, rel=1e-9)
+    assert slow.same_plan_s == pytest.approx(expected, rel=1e-9)
     losses = [
         break_elements(values, plan, [], {"leaf 0": lost}).loss
         for lost in (0.25, 0.5, 0.75, 0.999999)
@@ -107,12 +108,15 @@ def test_links_are_found_where_devices_are_gone(values):
 def test_every_element_is_ranked_once_and_loses_what_its_class_says(values, plan):
     """Each is broken by itself, every device followed by itself."""
     ranked = single_failures(values, plan)
-    kinds = element_kinds(values.fabric)
+    nics = values.fabric.nodes * values.fabric.nics_per_node
+    kinds = element_kinds(values.fabric) | {"nic": nics}
     links = len(collapse(values.fabric).link_map.capacity_Bps) // 2
     assert sum(failure.alike for failure in ranked) == sum(kinds.values()) + links
-    assert [failure.loss for failure in ranked] == sorted(
-        (failure.loss for failure in ranked), reverse=True
-    )
+    several = [failure.is_several for failure in ranked]
+    assert several == sorted(several), "rails and planes are many switches at once"
+    losses = [failure.replanned_loss for failure in ranked if not failure.is_several]
+    assert losses == sorted(losses, reverse=True)
+    assert all(0 <= failure.replanned_loss <= failure.loss for failure in ranked)
     for kind, number in kinds.items():
         expected = []
         for n in range(number):
@@ -123,6 +127,59 @@ def test_every_element_is_ranked_once_and_loses_what_its_class_says(values, plan
         classes = [f for f in ranked if f.elements[0].rsplit(" ", 1)[0] == kind]
         listed = [failure.loss for failure in classes for _ in range(failure.alike)]
         assert sorted(listed) == pytest.approx(sorted(expected), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_the_worst_single_failure_is_the_first_of_all(values, plan, spares):
+    """What studies ask for plans as few as they need; it names the same element and loss."""
+    first = single_failures(values, plan, spares=spares)[0]
+    worst = worst_failure(values, plan, spares)
+    assert (worst.elements, worst.alike) == (first.elements, first.alike)
+    assert worst.least_loss == first.least_loss
+
+
+def test_spare_nodes_stand_in_for_what_is_lost():
+    """As many as a leaf takes leave nothing to lose; the same plan waits for none of them."""
+    values = small(planes=1, devices=16)
+    network = collapse(values.fabric)
+    plan = job(values, network, WORDS.replace("dp=4", "dp=8"), range(16))[1]
+    gone = np.setdiff1d(np.arange(16), broken(values.fabric, network, ["leaf 0"]).devices)
+    nodes = len(np.unique(network.host[gone]))
+    before_s = simulate(values.problem(plan.recompute, network), plan).seconds
+    for spares in range(1, nodes + 2):
+        failure = break_elements(values, plan, ["leaf 0"], replan=True, spares=spares)
+        assert failure.same_plan_s is None
+        assert failure.spares == min(spares, nodes)
+        if spares >= nodes:
+            assert (failure.replanned_s, failure.replanned_plan) == (before_s, plan)
+    device = break_elements(values, plan, ["device 3"], replan=True, spares=1)
+    assert (device.replanned_loss, device.spares, device.replanned_plan) == (0.0, 1, plan)
+
+
+@pytest.mark.parametrize("name", ["torus-16x16", "mesh-8x8", "dragonfly-1056", "tpu-v4-2x2x4"])
+def test_a_cable_that_fails_takes_both_directions(name):
+    """Of every link that routes cross, the way back is what the same two ends cross back."""
+    fabric = load_fabric(name)
+    network = collapse(fabric)
+    link_map = network.link_map
+    rng = np.random.default_rng(0)
+    source, target = rng.integers(network.devices, size=(2, 400))
+    used = np.unique(link_map.routes(source, target).link_group)
+    there = set(np.unique(link_map.routes(target, source).link_group).tolist())
+    for link in used.tolist():
+        back = link_map.reverse(link)
+        assert link_map.reverse(back) == link != back
+        assert link_map.capacity_Bps[back] == link_map.capacity_Bps[link]
+    near = np.flatnonzero(network.level(source, target) == 0)
+    pairs = zip(source[near].tolist(), target[near].tolist(), strict=True)
+    for a, b in pairs:
+        ways = [link_map.routes(*map(np.array, ([x], [y]))).link_group for x, y in ((a, b), (b, a))]
+        assert {link_map.reverse(link) for link in ways[0].tolist()} == set(ways[1].tolist())
+    link = link_group_name(network, int(used[0]))
+    rest = broken(fabric, network, [link]).network.link_map.capacity_Bps
+    dead = set(np.flatnonzero(rest != link_map.capacity_Bps).tolist())
+    assert dead == {int(used[0]), link_map.reverse(int(used[0]))}
+    assert there
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,9 @@ def sentence(
     # One enumeration of all alternatives: 'a', 'b', a table or a list.
     *others, last = rules.replace(" or ", ", ").split(", ")
     rule = f"{', '.join(others)} or {last}" if others else last
-    return InputError(field, f"must be {rule}", first["input"], "change it")
+    keys = _known(kind, path) if last == "a table" else []
+    remedy = f"write {{ {keys[0]} = … }}" if keys else "change it"
+    return InputError(field, f"must be {rule}", first["input"], remedy)
 
 
 _RULES = {

@@ -1,7 +1,7 @@
 """Scenarios side by side: the same order, the same colour for the same scenario, shared axes.
 
-A row per scenario, panels side by side that share the rows; among them what one failed switch costs
-every scenario, tier by tier on one scale. What designs train per dollar is told by a break-even of
+A row per scenario, panels side by side that share the rows; among them what the worst single
+failure costs every scenario. What designs train per dollar is told by a break-even of
 the whole bill (`nest_core.report.sheet`): dollars of the network alone would call the poorest
 network the best buy while accelerators that cost ten times as much wait for it.
 """
@@ -28,6 +28,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.report.documents import DESIGN_COLOURS
 from nest_core.report.explain import bottleneck, quantity
 from nest_core.report.figures.entries import MethodRow
+from nest_core.report.figures.failures import failures_figure
 from nest_core.report.figures.levels import levels_picture
 from nest_core.report.figures.stages import stage_rows_figure, time_parts
 from nest_core.report.figures.style import (
@@ -43,21 +44,19 @@ from nest_core.report.figures.style import (
     curve,
     plain,
     plot,
-    pointed,
     pointed_rows,
     rows_axis,
     value_axis,
     wrapped,
 )
 from nest_core.studies.comparison import Comparison
-from nest_core.studies.solving import SwitchLoss
 from nest_core.studies.whole_bill import Candidate
 
 __all__ = [
     "pictures",
 ]
 
-_ROW, _LOSS_ROW = 40, 52
+_ROW = 40
 _LONGEST_TICK = 20
 _SAME = 0.005
 _LABELS = {"textposition": "outside", "textfont": {"size": 12}, "cliponaxis": False}
@@ -76,14 +75,14 @@ class _Panel:
 def pictures(comparison: Comparison) -> tuple[Chart, ...]:
     """Return all figures of a comparison.
 
-    Throughput; at equal budget, without one switch, and NEST's program, where asked for; stage
+    Throughput; at equal budget, with one failure, and NEST's program, where asked for; stage
     balance; levels.
     """
     every = comparison.candidates
     return (
         _throughput(every),
         *([_equal_budget(comparison)] if comparison.budget is not None else []),
-        *([_losses(every)] if any(candidate.losses for candidate in every) else []),
+        *([_losses(every)] if any(candidate.failure for candidate in every) else []),
         *([_level_wise(every)] if any(candidate.nest for candidate in every) else []),
         _balance(every),
         levels_picture(every),
@@ -242,34 +241,9 @@ def _framed(
 
 
 def _losses(every: Sequence[Candidate]) -> Chart:
-    """Draw what one failed switch costs, with the plan as it is and planned anew."""
-    tiers = range(max(len(candidate.losses) for candidate in every))
-    panels = [[c.losses[t] if len(c.losses) > t else None for c in every] for t in tiers]
-    shares = [
-        value or 0.0
-        for losses in panels
-        for loss in losses
-        for value in ((loss.same_plan, loss.replanned) if loss else ())
-    ]
-    data: list[Trace] = []
-    axes: dict[str, Trace] = {}
-    for place, losses in enumerate(panels):
-        title = f"without one {next(loss.tier for loss in losses if loss)}, %"
-        # One scale for all panels: a leaf and a spine are compared, too.
-        axes |= _quantity_axis(place, len(panels), title, 135 * max([*shares, 1e-4]))
-        traces = [_loss_bars(every, losses, "same_plan"), _loss_bars(every, losses, "by_switch")]
-        if any(loss and loss.by_batch for loss in losses):
-            traces.append(_batch_bars(every, losses))
-        data += [trace | {"xaxis": axis_names(place)[0]} for trace in traces]
-    return Chart(
-        _worst_loss(every),
-        "Throughput lost with one switch, % of that of the whole fabric",
-        "Pale: the plan stays as it is; full: planned anew on what is left. A missing pale bar: "
-        "too few devices are left for the plan. Hatched: not the switch's doing, as the batch does "
-        "not divide over what is left and a batch cut in proportion would not lose it. Spare nodes "
-        "of the bill stand in for those that go with a leaf. Restarts are not counted.",
-        _framed(every, data, axes, _LOSS_ROW),
-    )
+    """Draw what the worst single failure costs, with the plan as it is and planned anew."""
+    rows = [(candidate.name, candidate.failure) for candidate in every]
+    return failures_figure(rows, _worst_loss(every), DESIGN_COLOURS)
 
 
 def _worst_loss(every: Sequence[Candidate]) -> Claim:
@@ -278,89 +252,15 @@ def _worst_loss(every: Sequence[Candidate]) -> Claim:
     most = max(share for share, _ in worst.values())
     if most < _SAME:
         facts = (Fact("loses", (name,), "", share) for name, (share, _) in worst.items())
-        return Claim("One failed switch costs less than 0.5 %", *facts)
+        return Claim("No single failure costs 0.5 %", *facts)
     names = [name for name, (share, _) in worst.items() if percent(share) == percent(most)]
     words = {worst[name][1] for name in names}
-    what = words.pop() if len(words) == 1 else "one failed switch"
+    what = words.pop() if len(words) == 1 else "one failure"
     who = does(names[0], "loses") if len(names) == 1 else f"{join_words(names)} lose"
     return Claim(
         f"{who} {percent(most)} to {what}",
         *(Fact("loses", (name,), "most", worst[name][0]) for name in names),
     )
-
-
-def _loss_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None], how: str) -> Trace:
-    same_plan = how == "same_plan"
-    name, shift, opacity = ("same plan", -0.18, 0.45) if same_plan else ("planned anew", 0.18, 1.0)
-    values = [getattr(loss, how) if loss else None for loss in losses]
-    labels = [
-        _loss_label(candidate, loss, value, same_plan)
-        for candidate, loss, value in zip(every, losses, values, strict=True)
-    ]
-    return bars(
-        [_length(value) for value in values],
-        [row + shift for row in range(len(every))],
-        {"color": DESIGN_COLOURS[: len(every)], "opacity": opacity, "line": {"width": 0}},
-        name=name,
-        width=0.32,
-        # A hatched bar that follows carries both labels at its end.
-        text=[
-            "" if loss and loss.by_batch and not same_plan else label
-            for loss, label in zip(losses, labels, strict=True)
-        ],
-        **_LABELS,
-        **pointed(
-            f"{plain(candidate.name)}, {name}: {label}"
-            + (f"<br>{loss.note}" if loss and loss.note else "")
-            for candidate, loss, label in zip(every, losses, labels, strict=True)
-        ),
-    )
-
-
-def _batch_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None]) -> Trace:
-    """Return what the batch's divisibility adds, beyond the switch's part."""
-    colours = list(DESIGN_COLOURS[: len(every)])
-    words = [
-        f"{percent(loss.by_switch or 0.0)} + {percent(loss.by_batch)} by the batch"
-        if loss and loss.by_batch
-        else ""
-        for loss in losses
-    ]
-    return bars(
-        [100 * loss.by_batch if loss else 0.0 for loss in losses],
-        [row + 0.18 for row in range(len(every))],
-        {
-            "color": "rgba(0, 0, 0, 0)",
-            "pattern": {"shape": "/", "size": 5, "fgcolor": colours, "fgopacity": 1.0},
-            "line": {"width": 1, "color": colours},
-        },
-        name="batch",
-        base=[_length(loss.by_switch if loss else None) for loss in losses],
-        width=0.32,
-        text=words,
-        **_LABELS,
-        **pointed(
-            f"{plain(candidate.name)}, planned anew: {text}<br>{loss.note if loss else ''}"
-            for candidate, loss, text in zip(every, losses, words, strict=True)
-        ),
-    )
-
-
-def _length(value: float | None) -> float:
-    return 100 * max(value or 0.0, 0.0)
-
-
-def _loss_label(
-    candidate: Candidate, loss: SwitchLoss | None, value: float | None, same_plan: bool
-) -> str:
-    if loss is None:
-        no_plan = "no such switch is listed" if candidate.report else "no feasible plan"
-        return "" if same_plan else no_plan
-    if value is not None:
-        return "0 %" if abs(value) < 5e-6 else percent(value)
-    if not loss.missing:
-        return "" if same_plan else "cannot be expressed"
-    return "cannot run" if same_plan else "no feasible plan"
 
 
 def _balance(every: Sequence[Candidate]) -> Chart:

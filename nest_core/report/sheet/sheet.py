@@ -53,7 +53,6 @@ from nest_core.report.sheet.words import (
     title,
 )
 from nest_core.studies.decision import FIGURES, Decision, Difference
-from nest_core.studies.solving import SwitchLoss
 
 __all__ = [
     "DesignDifference",
@@ -397,29 +396,23 @@ def differences_title(decision: Decision) -> Claim:
     return Claim(capital(title), *title.facts)
 
 
-_LOST: Mapping[str, Callable[[SwitchLoss], float | None]] = {
-    "": lambda loss: 1.0 if loss.replanned is None else loss.replanned,
-    ", as the batch does not divide": lambda loss: loss.by_batch or None,
-    ", without spare nodes": lambda loss: (
-        loss.by_spares + (loss.replanned or 0.0) if loss.by_spares else None
-    ),
-}
-"""What is lost, what of it is not the switch's doing, and what it were without what is paid."""
-
-
 def _failures(decision: Decision) -> Iterator[DesignDifference]:
-    """Yield what a lost switch of each tier costs, and what of that is not the switch's doing."""
-    for tier in dict.fromkeys(loss.tier for bill in decision.bills for loss in bill.losses):
-        losses = [
-            next((loss for loss in bill.losses if loss.tier == tier), None)
-            for bill in decision.bills
-        ]
-        for words, read in _LOST.items():
-            shares = (read(loss) if loss else None for loss in losses)
-            yield (
-                f"One {tier} lost{words}",
-                tuple(("", NOTHING if x is None else _lost_text(x, decision)) for x in shares),
-            )
+    """Yield what the worst single failure costs, and what of that is not its doing."""
+    failures = [bill.failure for bill in decision.bills]
+    yield (
+        "Worst single failure",
+        tuple(
+            (", ".join(f.elements), _lost_text(f.least_loss, decision)) if f else ("", NOTHING)
+            for f in failures
+        ),
+    )
+    yield (
+        "of that, as the batch does not divide",
+        tuple(
+            ("", _lost_text(f.by_batch, decision) if f and f.by_batch else NOTHING)
+            for f in failures
+        ),
+    )
 
 
 def _lost_text(share: float, decision: Decision) -> str:

@@ -16,6 +16,7 @@ from nest_core.costs import Plan, Report
 from nest_core.costs.communication import IterationPart, iteration_parts
 from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
+from nest_core.documents import capital, percent
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
 from nest_core.interop.exporters import RELEASES, ExportRefused, export_plan
@@ -24,6 +25,7 @@ from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.report.figures import Chart, level_figure, linkload_figure, timeline_figure
+from nest_core.report.figures.failures import failures_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.report.figures.timeline import links_figure, rows_of_device, rows_of_stages
 from nest_core.report.picture import Drawn, picture, untitled
@@ -32,6 +34,8 @@ from nest_core.scenario import Scenario, scenario_title
 from nest_core.simulator import simulate
 from nest_core.simulator.activity import slowest
 from nest_core.simulator.link_use import busiest
+from nest_core.studies.failures import break_elements, single_failures
+from nest_core.studies.whole_bill import spare_nodes
 from nest_studio.jobs.tasks.requests import (
     Stop,
     Tell,
@@ -51,6 +55,7 @@ __all__ = [
     "plan_equations",
     "plan_exports",
     "plan_fabric",
+    "plan_failures",
     "plan_links",
     "plan_parts",
     "plan_pictures",
@@ -121,6 +126,40 @@ def plan_fabric(
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
     drawn = untitled(picture(fabric, best.plan, width=width, loads=loads if busy else None))
     return pointed_picture(drawn, read, loads)
+
+
+MOST_LISTED, LONGEST_LIST = 128, 14
+"""Devices of a fabric up to which every class is replayed; classes that are drawn."""
+
+
+@announced("letting elements fail")
+def plan_failures(
+    scenario: Scenario, best: Report, elements: tuple[str, ...], slow: float
+) -> Chart:
+    """Return both losses of elements, one at a time; without any of all, or of those that may
+    be the worst.
+
+    ``slow``: the share of its speed that each lost; 0 where it failed.
+    """
+    values, spares = scenario.values, spare_nodes(scenario)
+    failures = [
+        break_elements(
+            values,
+            best.plan,
+            () if slow else (name,),
+            {name: slow} if slow else None,
+            replan=True,
+            spares=spares,
+        )
+        for name in elements
+    ] or single_failures(
+        values, best.plan, spares=spares, is_every=values.fabric.devices <= MOST_LISTED
+    )[:LONGEST_LIST]
+    if not failures:
+        return failures_figure([], "Nothing here may fail")
+    worst = max(failures, key=lambda failure: failure.least_loss)
+    words = f"{capital(worst.words)} takes {percent(worst.least_loss)}"
+    return failures_figure([(failure.elements[0], failure) for failure in failures], words)
 
 
 @announced("drawing the fabrics")
