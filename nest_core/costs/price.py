@@ -136,7 +136,9 @@ def price(problem: Problem, plan: Plan) -> Report:
     virtual_stages = [
         (plan.virtual_stages(s), problem.row(plan.recompute[s])) for s in range(point.pp)
     ]
-    loads = np.array([grounds[at].costs.load(s, *virtual_stages[s]) for s, at in enumerate(points)])
+    loads, hidden = np.array(
+        [grounds[at].costs.load(s, *virtual_stages[s]) for s, at in enumerate(points)]
+    ).T
     pace = paces(point, loads).tolist()
     works = [
         _work(problem, grounds[at], s, *virtual_stages[s], float(loads[s]), pace[s])
@@ -145,11 +147,11 @@ def price(problem: Problem, plan: Plan) -> Report:
     syncs = np.array([work.sync for work in works])
     m = point.micro_batches(problem.batch)
     spared = np.array([work.spared for work in works])
-    steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared)
+    steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared, hidden)
     if plan.is_replayed:
         passes = np.array([work.passes for work in works])
         ended = replayed_seconds(point, m, passes, is_paired=pairs_passes(problem, point))
-        fill = max(0.0, ended - steady)  # rounding
+        fill = max(0.0, ended - steady) + float(hidden.sum())  # rounding
     iteration = steady + fill + float(syncs.max())
     stages = tuple(
         _stage(problem, plan, grounds[points[s]], s, work, iteration)

@@ -53,6 +53,7 @@ __all__ = [
     "deferred",
     "fill_seconds",
     "fullest_order",
+    "hides_transfers",
     "in_flight",
     "iteration_seconds",
     "paces",
@@ -135,19 +136,31 @@ def deferral(point: Point, micro_batches: int) -> float:
     return 1.0 + min(DELAYS[point.schedule] * others, micro_batches - 1) / others
 
 
-def fill_seconds(point: Point, micro_batches: int, loads: FloatArray, spared: FloatArray) -> float:
+def hides_transfers(point: Point) -> bool:
+    """Whether stages are far enough ahead of the next to compute while activations travel.
+
+    Under 1F1B, ZB-H1 and ZB-1p a stage is ahead of the next by one micro-batch: its forward pass
+    follows at once on that of the stage before, and its backward pass on that of the stage after.
+    """
+    return DELAYS.get(point.schedule, point.interleave) > 1 or point.schedule == "gpipe"
+
+
+def fill_seconds(
+    point: Point, micro_batches: int, loads: FloatArray, spared: FloatArray, hidden: FloatArray
+) -> float:
     """Seconds that the slowest stage waits in all while the pipeline fills and drains.
 
     Parameters
     ----------
-    loads, spared : (pp,)
-        Seconds of a micro-batch on every stage, and `deferral` times those of them in W.
+    loads, spared, hidden : (pp,)
+        Seconds of a micro-batch on every stage, `deferral` times those of them in W, and those
+        of its transfers that hide once the pipeline is full.
     """
     if point.schedule not in DELAYS:
-        return float(loads.sum() - loads.max()) / point.interleave
+        return float(loads.sum() - loads.max()) / point.interleave + float(hidden.sum())
     waited = loads - spared
     slowest = float((micro_batches * loads - waited).max())
-    return float(waited.sum()) + slowest - micro_batches * float(loads.max())
+    return float((waited + hidden).sum()) + slowest - micro_batches * float(loads.max())
 
 
 def paces(point: Point, loads: FloatArray) -> FloatArray:
@@ -161,11 +174,16 @@ def paces(point: Point, loads: FloatArray) -> FloatArray:
 
 
 def iteration_seconds(
-    point: Point, micro_batches: int, loads: FloatArray, spared: FloatArray, syncs: FloatArray
+    point: Point,
+    micro_batches: int,
+    loads: FloatArray,
+    spared: FloatArray,
+    hidden: FloatArray,
+    syncs: FloatArray,
 ) -> float:
     """Return an iteration: ``m max(t) + fill + max(e)``, shapes (pp,)."""
     steady = micro_batches * float(loads.max())
-    return steady + fill_seconds(point, micro_batches, loads, spared) + float(syncs.max())
+    return steady + fill_seconds(point, micro_batches, loads, spared, hidden) + float(syncs.max())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,6 @@ import numpy as np
 from nest_core.costs.links import PlanLinks, links
 from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.costs.offload import exposed_seconds
-from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import (
     AXES_OF_CALLS,
@@ -36,7 +35,15 @@ from nest_core.costs.problem import (
     condensed,
     prefix,
 )
-from nest_core.costs.schedules import SPLIT, PassOrder, deferral, deferred, in_flight, paired
+from nest_core.costs.schedules import (
+    SPLIT,
+    PassOrder,
+    deferral,
+    deferred,
+    hides_transfers,
+    in_flight,
+    paired,
+)
 from nest_core.costs.zero import (
     ZeroTraffic,
     copy_seconds,
@@ -56,14 +63,18 @@ __all__ = [
     "StageCosts",
     "StageMemory",
     "ZeroTraffic",
+    "beside_passes",
     "hop_seconds",
     "layer_seconds",
     "links",
     "met",
     "pairs_passes",
+    "pass_seconds",
+    "pass_work",
     "stage_costs",
     "stage_memory",
     "traffic",
+    "with_launches",
 ]
 
 Place = int | IntArray
@@ -79,13 +90,19 @@ class LayerSeconds:
 
     ``device`` is compute, replay and what communication costs; ``total`` with the host's
     launches and ``offload`` (L,), the waiting for copies to and from the host; ``free`` what of
-    it, without those, is left when its communication has run from end to end.
+    it, without those, is left when its communication has run from end to end, ``ahead`` (pp, L)
+    that of the forward pass. ``opening`` and
+    ``turning`` (pp, L) are seconds more of the layer that a forward or a backward pass begins
+    with, as no layer before it hides what it waits for.
     """
 
     device: FloatArray
     total: FloatArray
     free: FloatArray
+    ahead: FloatArray
     offload: FloatArray
+    opening: FloatArray
+    turning: FloatArray
 
     def size_bytes(self) -> int:
         """Return what they take in memory, about."""
@@ -115,11 +132,11 @@ def layer_seconds(
     """
     overlap = problem.overlap
     table, times = condensed(table)
-    compute = table.compute_s + table.replay_s + copy_seconds(problem, point, table)
+    work = pass_work(table, copy_seconds(problem, point, table))
     if paired_share is None and pairs_passes(problem, point):
         paired_share = paired(point, point.micro_batches(problem.batch))
-    inside = np.zeros((point.pp, *compute.shape))
-    experts = np.zeros_like(inside)
+    inside = np.zeros((point.pp, *table.replay_s.shape))
+    again, experts = np.zeros_like(inside), np.zeros_like(inside)
     for axis in AXES_OF_CALLS:
         if axis in table.calls and getattr(point, axis) > 1:
             calls = table.calls[axis]
@@ -129,20 +146,97 @@ def layer_seconds(
                 time.alpha_s, time.beta_s_per_byte, calls.number[None], calls.bytes[None], once
             )
             replays = calls.replay_number, calls.replay_bytes
-            _add_calls(time.alpha_s, time.beta_s_per_byte, *replays, inside)
-    sent, device = inside, compute + cost(inside, compute, overlap.within)
+            _add_calls(time.alpha_s, time.beta_s_per_byte, *replays, again)
+    passes, cover = pass_seconds(work, inside, again, overlap.within)
     if paired_share is not None:
         share = overlap.experts_saved(paired_share[:, None, None])
-        device, sent = device + cost(experts, device - inside, share), inside + experts
-    step = traffic(problem.acting_zero(point), problem.state).step
-    if step and point.shared:
-        shards = _sharded(point, shared, table, step)[:, None, :]
-        device, sent = device + cost(shards, device - sent, overlap.data), sent + shards
-    busy, waiting = np.maximum(device, table.launch_s), exposed_seconds(problem, table)
-    device, total, free = (
-        np.repeat(array, times, axis=2) for array in (device, busy + waiting, busy - sent)
+        passes, cover = beside_passes(passes, cover, experts, share)
+    passes, cover, first = _with_shards(problem, point, shared, table, passes, cover)
+    busy, waiting = with_launches(passes, table), exposed_seconds(problem, table)
+    free = busy - passes + cover
+    device, total, free_s, ahead, first = (
+        np.repeat(array, times, axis=-1)
+        for array in (passes.sum(0), busy.sum(0) + waiting, free.sum(0), free[0, :, 0], first)
     )
-    return LayerSeconds(device, total, free, np.repeat(waiting, times))
+    return LayerSeconds(device, total, free_s, ahead, np.repeat(waiting, times), *first)
+
+
+def _with_shards(
+    problem: Problem,
+    point: Point,
+    shared: PlanLinks,
+    table: LayerTable,
+    passes: FloatArray,
+    cover: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `pass_seconds` with what data-parallel ranks send of every micro-batch, and what
+    either pass takes longer that begins with a layer, (2, pp, L).
+
+    ZeRO 3 gathers a layer's weights before either pass, while the layer before runs. Gradients
+    are reduced while what follows runs, the forward pass of the next micro-batch too.
+    """
+    first = np.zeros((2, point.pp, table.layers))
+    zero, m = problem.acting_zero(point), point.micro_batches(problem.batch)
+    step, saved = traffic(zero, problem.state).step, problem.overlap.data
+    if not step or not point.shared:
+        return passes, cover, first
+    usable = cover
+    if zero == 3:
+        gathers = _sharded(point, shared, table, step[1:2])[None, :, None]
+        behind, step = np.minimum(gathers, cover), step[:1]
+        passes, first = passes + gathers - saved * behind, saved * behind[:, :, 0]
+        usable, cover = cover - behind, cover - saved * behind
+    # The forward pass of the first micro-batch hides none of them.
+    usable = usable * np.array([(m - 1) / m, 1.0]).reshape(2, 1, 1, 1)
+    reductions = _sharded(point, shared, table, step)[:, None]
+    passes, remaining = beside_passes(passes, usable, reductions, saved)
+    return passes, cover - (usable - remaining), first
+
+
+def pass_work(table: LayerTable, copies_s: FloatArray | float = 0.0) -> tuple[FloatArray, ...]:
+    """Return seconds of computing forward (L,), again (R, L) and backward (L,)."""
+    return table.forward_s, table.replay_s, table.compute_s - table.forward_s + copies_s
+
+
+def pass_seconds(
+    work: tuple[FloatArray, ...], inside: FloatArray, again: FloatArray, saved: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return seconds of a layer's forward and backward pass, and those in which nothing is sent,
+    each of shape (2, ..., R, L).
+
+    Traffic hides behind what its own pass computes.
+
+    Parameters
+    ----------
+    work : forward, again, backward
+        See `pass_work`.
+    inside, again : (..., R, L)
+        Seconds of collectives of both passes, half of them in either; of what runs again.
+    """
+    forward, replay, backward = work
+    half = inside / 2
+    back = saved * (np.minimum(half, backward) + np.minimum(again, replay))
+    hidden = np.stack([saved * np.minimum(half, forward), back])
+    computed = np.stack(
+        [np.broadcast_to(work_s, half.shape) for work_s in (forward, backward + replay)]
+    )
+    return computed + np.stack([half, half + again]) - hidden, computed - hidden
+
+
+def beside_passes(
+    passes: FloatArray, cover: FloatArray, sent: FloatArray, saved: float | FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same with traffic that no pass waits for, which hides behind either."""
+    both = cover.sum(axis=0)
+    hidden = saved * np.minimum(sent, both)
+    return passes + (sent - hidden) / 2, cover * (1.0 - hidden / np.maximum(both, _TINY))
+
+
+def with_launches(passes: FloatArray, table: LayerTable) -> FloatArray:
+    """Return seconds of both passes (2, n, R, L), of which each waits for its host."""
+    launch_s = np.broadcast_to(table.launch_s[0] / 2, table.launch_s.shape)
+    host_s = np.stack([launch_s, table.launch_s - launch_s])
+    return np.asarray(np.maximum(passes, host_s[:, None]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,7 +314,10 @@ class StageMemory:
 
 
 _HeldTables = namedtuple("_HeldTables", "static kept peak step heads chunks again")
-_TimeTables = namedtuple("_TimeTables", "time free arrive retire forward sync sync_base once heads")
+_TimeTables = namedtuple(
+    "_TimeTables",
+    "time free ahead arrive retire opening turning sync sync_base once renewed heads",
+)
 """Fields of `StageMemory` and `StageCosts`."""
 
 
@@ -269,10 +366,11 @@ def met(point: Point, spans: IntArray) -> IntArray:
 def _time_totals(
     t: _TimeTables, positions: IntArray, spans: IntArray, ends: IntArray, rows: IntArray
 ) -> FloatArray:
-    """Return seconds of stages, (6, stages): per micro-batch without transfers, of it those in
-    which nothing is sent, transfers, forward passes; once, and of it what may hide.
+    """Return seconds of stages, (7, stages): per micro-batch without transfers, of it those in
+    which nothing is sent, transfers, those of forward passes in which nothing is sent; once, of it
+    what may hide, and of that what hides behind forward passes.
     """
-    totals = np.zeros((6, len(rows)))
+    totals = np.zeros((7, len(rows)))
     for n in range(len(rows)):
         s, c = positions[n], rows[n]
         for k in range(len(spans)):
@@ -280,12 +378,16 @@ def _time_totals(
             head = min(j, t.heads[c, i])
             totals[0, n] += t.time[s, c, j] - t.time[s, c, head]
             totals[0, n] += t.time[s, -1, head] - t.time[s, -1, i]
+            totals[0, n] += t.opening[s, i] + t.turning[s, j]
             totals[1, n] += t.free[s, c, j] - t.free[s, c, head]
             totals[1, n] += t.free[s, -1, head] - t.free[s, -1, i]
             totals[2, n] += t.arrive[s, ends[k, 0, n]] + t.retire[s, ends[k, 1, n]]
-            totals[3, n] += t.forward[j] - t.forward[i]
+            totals[3, n] += t.ahead[s, j] - t.ahead[s, i]
             totals[4, n] += t.sync[s, j] - t.sync[s, i]
-            totals[5, n] += t.once[s, j] - t.once[s, i]
+            # Of the first layer gradients come last, and weights are waited for first.
+            first = i + 1 if k == 0 else i
+            totals[5, n] += t.once[s, j] - t.once[s, first]
+            totals[6, n] += t.renewed[s, j] - t.renewed[s, first]
         totals[4, n] += t.sync_base[s]
     return totals
 
@@ -299,6 +401,8 @@ class StageCosts(StageMemory):
     time, free : (pp, R, L + 1)
         Seconds per micro-batch without pipeline transfers, and those of them in which nothing is
         sent.
+    ahead : (pp, L + 1)
+        Those of the forward pass, in which nothing is sent.
     forward : (L + 1,)
         Seconds of compute in a forward pass.
     computed : (R, L + 1)
@@ -310,34 +414,45 @@ class StageCosts(StageMemory):
     arrive, retire : (pp, L + 1)
         Seconds to receive activations where a virtual stage starts at ``i``, gradients where it
         ends at ``j``; on the way back of a V the other way round, see `met`.
+    opening, turning : (pp, L + 1)
+        Seconds more where a virtual stage starts at ``i``, and where it ends at ``j``; see
+        `LayerSeconds`.
     transfer_saved : float
         Seconds saved per second of transfers that has compute to hide behind.
     sync : (pp, L + 1) and sync_base : (pp,)
         Gradient synchronisation and optimizer step, once per iteration, were nothing hidden.
-    once : (pp, L + 1)
-        Of it, what may hide behind the last backward pass.
+    once, renewed : (pp, L + 1)
+        Of it, what may hide; of that, new weights that ZeRO gathers, behind the first forward
+        pass of the next iteration. The rest hides behind the last backward pass.
     once_saved : float
         Seconds saved per second of that which has compute to hide behind.
     """
 
     time: FloatArray
     free: FloatArray
+    ahead: FloatArray
     forward: FloatArray
     computed: FloatArray
     weights: FloatArray
     spared: FloatArray
     arrive: FloatArray
     retire: FloatArray
+    opening: FloatArray
+    turning: FloatArray
     transfer_saved: float
     sync: FloatArray
     sync_base: FloatArray
     once: FloatArray
+    renewed: FloatArray
     once_saved: float
 
-    def load(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
-        """Return seconds of stages per micro-batch: positions ``s``, recomputations ``c``."""
+    def load(self, s: Place, virtual_stages: Spans, c: Place) -> tuple[FloatArray, FloatArray]:
+        """Return seconds of stages per micro-batch, and of transfers that hide beside them:
+        positions ``s``, recomputations ``c``.
+        """
         within, free, hops, *_ = self.totals(s, virtual_stages, c)
-        return cast(FloatArray, within + hops - self.transfer_saved * np.minimum(hops, free))
+        hidden = self.transfer_saved * np.minimum(hops, free)
+        return within + hops - hidden, hidden
 
     def totals(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
         """Return `_time_totals` of stages, each of the shape of ``c``."""
@@ -372,6 +487,7 @@ class StageCosts(StageMemory):
             array[c, j] - array[c, head] + (array[-1, head] - array[-1, i])
             for array in (self.time[s], self.free[s])
         )
+        time = time + self.opening[s, i] + self.turning[s, j]
         hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
         return np.asarray(time + hops * (1.0 - hidden))
 
@@ -382,11 +498,10 @@ class StageCosts(StageMemory):
 
         What hides depends on the ``pace``, seconds from one micro-batch to the next.
         """
-        within, free, hops, forward, sync_s, once = self.totals(s, virtual_stages, c)
-        free_s = pace - (within - free) - hops - forward
-        return cast(
-            FloatArray, sync_s - self.once_saved * np.minimum(once, np.maximum(0.0, free_s))
-        )
+        within, free, hops, ahead, sync_s, once, renewed = self.totals(s, virtual_stages, c)
+        behind = np.maximum(0.0, pace - (within - free) - hops - ahead)
+        hidden = np.minimum(once - renewed, behind) + np.minimum(renewed, ahead)
+        return cast(FloatArray, sync_s - self.once_saved * hidden)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -464,21 +579,25 @@ def stage_costs(
     memory, sums = _memory(problem, point, table), _sums(table)
     layers = layers or layer_seconds(problem, point, shared, table)
     arrive, retire = hop_seconds(point, shared, table)
-    once = _once(problem, point, shared, table)
+    once, renewed = _once(problem, point, shared, table)
     return StageCosts(
         **memory,
         time=prefix(layers.total),
         free=prefix(layers.free),
+        ahead=prefix(layers.ahead),
         forward=sums.forward,
         computed=sums.computed,
         weights=prefix((point.schedule in SPLIT) * table.weight_s),
         spared=prefix(deferral(point, memory["micro_batches"]) * table.weight_s),
         arrive=arrive,
         retire=retire,
-        transfer_saved=problem.overlap.transfer,
+        opening=np.pad(layers.opening, ((0, 0), (0, 1))),
+        turning=np.pad(layers.turning, ((0, 0), (1, 0))),
+        transfer_saved=problem.overlap.transfer * hides_transfers(point),
         sync=prefix(once + update_layers(problem, point, table)),
         sync_base=_tied(problem, point, shared, table),
         once=prefix(once),
+        renewed=prefix(renewed),
         # W comes last where it is delayed, and leaves nothing to hide behind.
         once_saved=0.0 if point.schedule in SPLIT else problem.overlap.data,
     )
@@ -613,17 +732,22 @@ def buckets(point: Point, table: LayerTable) -> list[tuple[str, int, FloatArray]
     ]
 
 
-def _once(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) -> FloatArray:
-    """Seconds of what data-parallel ranks send once per iteration, shape (pp, L)."""
-    sends = traffic(problem.acting_zero(point), problem.state)
-    between = point.instances > 1
+def _once(
+    problem: Problem, point: Point, shared: PlanLinks, table: LayerTable
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds of what data-parallel ranks send once per iteration, and of it those that gather new
+    weights, shape (pp, L) each.
+    """
+    zero = problem.acting_zero(point)
+    sends, between = traffic(zero, problem.state), point.instances > 1
     if not (sends.sync or between) or not point.shared:
-        return np.zeros((point.pp, table.layers))
+        return np.zeros((point.pp, table.layers)), np.zeros((point.pp, table.layers))
     table, times = condensed(table)
     once = _sharded(point, shared, table, sends.sync)
+    renewed = _sharded(point, shared, table, sends.sync[-1:] if zero in (1, 2) else ())
     if between:
         once = once + _sharded(point, shared, table, sends.between, between=True)
-    return np.repeat(once, times, axis=1)
+    return np.repeat(once, times, axis=1), np.repeat(renewed, times, axis=1)
 
 
 def _tied(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) -> FloatArray:

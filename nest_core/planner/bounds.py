@@ -194,10 +194,10 @@ def bounds(
         update / shard,
         update / shard_experts,
     )
-    backward = (layers.count * layers.backward).sum(axis=1)[entry]
+    free = (layers.count * layers.free).sum(axis=1)[entry]
     # Interleaved stages hide it behind the pace of the slowest, which is not known yet.
     exposed = exposed + np.where(
-        rounds == 1, problem.overlap.data * np.maximum(0.0, sent - backward), 0
+        rounds == 1, problem.overlap.data * np.maximum(0.0, sent - free), 0
     )
     # max(e) for the same two reasons as max(t): the mean over stages, and the layer that sends
     # most. Both leave out tied copies, which only the ends of the chain exchange.
@@ -206,12 +206,10 @@ def bounds(
     # positive, so three lower bounds of the three terms give one of the whole.
     seconds = total / rounds + (points.micro_batches - 1.0 / rounds) * bottleneck + sync
     # A slower pace hides more, but costs more than that: at a pace of T stages hide on average no
-    # more than max(T, backward / pp) of what they send once. A second more of pace adds
+    # more than max(T, free / pp) of what they send once. A second more of pace adds
     # m - 1/v >= 1 seconds above and saves `overlap.data` <= 1 here, so the least pace,
     # `bottleneck`, bounds the sum (docs/method.md, "The program", "Bounds").
-    paced = problem.overlap.data * np.maximum(
-        0.0, sent / pp - np.maximum(bottleneck, backward / pp)
-    )
+    paced = problem.overlap.data * np.maximum(0.0, sent / pp - np.maximum(bottleneck, free / pp))
     return Bounds(seconds + np.where(rounds == 1, 0.0, paced), total, sync)
 
 
@@ -311,7 +309,7 @@ def _synchronised(
                 continue
             shared, routed = dense[e, k], experts[e, k]
             sent = _sent(shared, routed, starts[p], starts_experts[p], spread[p], spread_experts[p])
-            # What is sent once may hide behind any backward pass of the stage, so no layer on its
+            # What is sent once may hide behind any pass of the stage, so no layer on its
             # own says how much does: only the part that never hides is certain of one layer.
             least = exposed * sent + shared * update[p] + routed * update_experts[p]
             traffic[p] += count[e, k] * sent

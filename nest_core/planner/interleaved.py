@@ -59,6 +59,7 @@ class _VirtualStages:
     ----------
     micro_batches : int
     load : infinite where the choice does not fit, or may not be taken since one before fits
+    hidden : seconds of transfers that hide in it, and do not while the pipeline fills and drains
     once, hiding : seconds once per iteration, and those of them that may hide
     taken : seconds of a micro-batch that hide nothing
     saved : seconds saved per second hidden
@@ -66,6 +67,7 @@ class _VirtualStages:
 
     micro_batches: int
     load: FloatArray
+    hidden: FloatArray
     once: FloatArray
     hiding: FloatArray
     taken: FloatArray
@@ -81,24 +83,25 @@ def _even(point: Point, work: _VirtualStages, cutoff: float) -> Iterator[tuple[f
     """Plans of even virtual stages, the best among them.
 
     Every load is tried as the slowest, at whose pace all synchronise. Whatever the others then
-    do, the choice with the smaller load is better among those that synchronise as fast, so caps
+    do, the choice that others wait less for is better among those that synchronise as fast, so caps
     on synchronisation are stepped down as in the program. Where all turn out faster than the
     load tried, they lose less by synchronising at that pace than they gain.
     """
     load, m, places = work.load, work.micro_batches, np.arange(point.pp)
+    waited = load / point.interleave + work.hidden
     paces = np.unique(load[np.isfinite(load)])
     for pace in paces[paces >= load.min(axis=1).max()].tolist():
         if m * pace >= cutoff * (1 + 1e-12):
             return
         sync, cap = work.sync(pace), float("inf")
         while True:
-            usable = np.where((sync <= cap) & (load <= pace), load, np.inf)
+            usable = np.where((sync <= cap) & (load <= pace), waited, np.inf)
             chosen = usable.argmin(axis=1)
             if not np.isfinite(usable[places, chosen]).all():
                 break
-            loads = load[places, chosen]
+            loads, hidden = load[places, chosen], work.hidden[places, chosen]
             syncs = work.sync(float(loads.max()))[places, chosen]
-            seconds = iteration_seconds(point, m, loads, np.zeros_like(loads), syncs)
+            seconds = iteration_seconds(point, m, loads, np.zeros_like(loads), hidden, syncs)
             cutoff = min(cutoff, seconds)
             yield seconds, chosen
             # The stage that synchronises longest must choose otherwise, if a plan is still to be
@@ -128,13 +131,17 @@ def _replayed(
         if m * pace >= cutoff * (1 + 1e-12):
             return
         sync = work.sync(pace)
+        measures = np.concatenate(
+            [passes.reshape(*load.shape, -1), np.stack([sync, work.hidden], axis=2)], axis=2
+        )
         ways = [
-            [k] if at == s else _undominated(passes[at], sync[at], load[at] <= pace)
+            [k] if at == s else _undominated(measures[at], load[at] <= pace)
             for at in range(point.pp)
         ]
         for way in product(*ways):
             chosen = np.array(way)
             seconds, once = passes[places, chosen], float(sync[places, chosen].max())
+            once += float(work.hidden[places, chosen].sum())
             # A stage waits for those before it in the first round, either way; what is left for
             # gradients of weights may come after all others.
             first = seconds[:, 0, : 1 if point.schedule in SPLIT else 2].sum(axis=1)
@@ -145,10 +152,11 @@ def _replayed(
                 yield ended, chosen
 
 
-def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> list[int]:
-    """Usable choices of a stage than which none is as good in everything, but for rounding."""
+def _undominated(measures: FloatArray, usable: BoolArray) -> list[int]:
+    """Usable choices (K,) of a stage than which none is as good in all of ``measures`` (K, n), but
+    for rounding.
+    """
     front: list[int] = []
-    measures = np.column_stack([passes.reshape(len(passes), -1), sync])
     # Choices that differ by rounding alone are one: without the slack both would be tried, and so
     # would every product with the choices of other stages.
     most = measures * (1.0 + 1e-12)
@@ -169,19 +177,21 @@ def _of_virtual_stages(
         entry, rows = choices.costs[strategy], np.full(point.pp, c)
         totals.append(entry.totals(place, spans, rows))
         within.append(entry.used(place, spans, rows, order) <= entry.limit * (1.0 + 1e-12))
-    time, free, hops, forward, once, hiding = np.array(totals).transpose(1, 2, 0)
+    time, free, hops, ahead, once, hiding, renewed = np.array(totals).transpose(1, 2, 0)
     costs, fits = choices.costs[0], np.array(within).T
     for k in range(1, len(choices.group)):  # of a group the first that fits
         fits[:, k] &= ~((choices.group[:k] == choices.group[k]) & fits[:, :k]).any(axis=1)
-    load = time + hops - costs.transfer_saved * np.minimum(hops, free)
+    hidden = costs.transfer_saved * np.minimum(hops, free)
+    load = time + hops - hidden
     return _VirtualStages(
         micro_batches=costs.micro_batches,
         load=np.where(fits, load, np.inf),
-        once=once,
-        hiding=hiding,
-        # What is sent once hides behind backward passes only: forward passes, transfers and
-        # whatever else communicates hide none of it.
-        taken=hops + (time - free) + forward,
+        hidden=hidden,
+        once=once - costs.once_saved * np.minimum(renewed, ahead),
+        hiding=hiding - renewed,
+        # Gradients hide behind backward passes only: forward passes, transfers and whatever else
+        # communicates hide none of them.
+        taken=hops + (time - free) + ahead,
         saved=costs.once_saved,
     )
 

@@ -26,7 +26,8 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.costs import MEGATRON_ORDER, LayerTable, Point, Problem, condensed, cost, links
+from nest_core.costs import MEGATRON_ORDER, LayerTable, Point, Problem, condensed, links
+from nest_core.costs.stages import beside_passes, pass_seconds, pass_work, with_launches
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime, TorusShape
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound
@@ -115,7 +116,7 @@ class LayerBounds:
         such traffic can hide behind at most.
     host : (entries, runs, choices)
         Seconds of its launches.
-    backward : (entries, runs)
+    free : (entries, runs)
         Seconds that what it sends once per iteration can hide behind at most.
     """
 
@@ -128,7 +129,7 @@ class LayerBounds:
     device: FloatArray
     cover: FloatArray
     host: FloatArray
-    backward: FloatArray
+    free: FloatArray
 
     def of(self, which: IntArray, parts: FloatArray) -> LayerBounds:
         """Return some entries, whose experts are divided among ``parts`` times as many ranks
@@ -169,8 +170,9 @@ class BestCase:
     scale : (n,)
         Multiples: 1 for the table of a micro-batch itself, its sequences for a table of lower
         bounds.
-    device, sent : (n, 3, runs)
-        Seconds of one layer of every run of equal ones, without its host; of its collectives.
+    device, cover, busy : (n, 3, runs)
+        Seconds of one layer of every run of equal ones without its host, those in which nothing
+        is sent, and with its host.
     seconds : (n, 3, L)
         Of every layer, with its host.
     """
@@ -179,7 +181,8 @@ class BestCase:
     table: LayerTable
     scale: FloatArray
     device: FloatArray
-    sent: FloatArray
+    cover: FloatArray
+    busy: FloatArray
     seconds: FloatArray
 
 
@@ -218,7 +221,7 @@ def _entries(families: Families, case: BestCase, allowed: IntArray, *, exact: bo
 
     # What is free to hide behind is a difference, so the bound of a longer layer is no bound of
     # it: under tables of lower bounds `known` says infinity, and everything hides.
-    free = np.maximum(case.device, table.launch_s) - case.sent
+    free = case.busy - case.device + case.cover
     return LayerBounds(
         within=lightest.sum(axis=1),
         tallest=lightest.max(axis=1),
@@ -227,9 +230,9 @@ def _entries(families: Families, case: BestCase, allowed: IntArray, *, exact: bo
         dense=every(untied(table)),
         experts=every(table.expert_parameters),
         device=case.device[:, allowed].transpose(0, 2, 1),
-        cover=known((case.device - case.sent)[:, allowed].transpose(0, 2, 1)),
+        cover=known(case.cover[:, allowed].transpose(0, 2, 1)),
         host=every(table.launch_s[allowed].T),
-        backward=known(np.maximum(free[:, allowed].max(axis=1) - table.forward_s, 0.0)),
+        free=known(free[:, allowed].max(axis=1)),
     )
 
 
@@ -264,10 +267,9 @@ def best_case(
     # several sequences) leave out tiles and waves, which only lengthen kernels (docs/method.md,
     # "The program", "Bounds").
     brief, times = condensed(table)
-    compute = brief.compute_s + brief.replay_s
     width = (int(families.tp[family]), int(families.cp[family]))
-    inside = np.zeros((len(scale), *compute.shape))
-    experts = np.zeros_like(inside)
+    inside = np.zeros((len(scale), *brief.replay_s.shape))
+    again, experts = np.zeros_like(inside), np.zeros_like(inside)
     for axis, calls in brief.calls.items():
         n = int(getattr(families, axis)[family])
         if n > 1:
@@ -291,20 +293,21 @@ def best_case(
                     least = np.maximum(least, exchange.along(size.ndim).seconds(size[None])[0])
                 if blocks is not None:
                     least = np.maximum(least, blocks.seconds(axis, calls.kind, width, size))
-                if axis == "ep" and number is calls.number and problem.overlap.experts:
+                if number is not calls.number:
+                    again += number * least
+                elif axis == "ep" and problem.overlap.experts:
                     experts += number * least
                 else:
                     inside += number * least
-    compute = compute * scale[:, None, None]
-    overlap, sent = problem.overlap, inside + experts
-    device = compute + cost(sent, compute, overlap.within)
-    if overlap.experts:
-        free = device - sent  # where nothing runs beside, it leaves the most
-        device = compute + cost(inside, compute, overlap.within)
-        device = device + cost(experts, device - inside, overlap.experts_saved(np.ones(())))
-        sent = device - free
-    seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
-    return BestCase(family, table, scale, device, sent, seconds)
+    work = tuple(seconds * scale[:, None, None] for seconds in pass_work(brief))
+    passes, cover = pass_seconds(work, inside + experts, again, problem.overlap.within)
+    if problem.overlap.experts:
+        # Where nothing runs beside a pass, it leaves the most to hide behind.
+        alone, left = pass_seconds(work, inside, again, problem.overlap.within)
+        passes, _ = beside_passes(alone, left, experts, problem.overlap.experts_saved(np.ones(())))
+    busy, device = with_launches(passes, brief).sum(axis=0), passes.sum(axis=0)
+    seconds = np.repeat(busy, times, axis=2)
+    return BestCase(family, table, scale, device, cover.sum(axis=0), busy, seconds)
 
 
 def _smallest_boundary(table: LayerTable) -> float:

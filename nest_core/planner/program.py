@@ -1,13 +1,14 @@
 """The dynamic program over cut points for one outer point, exactly.
 
-For fixed degrees the time of a plan is ``sum(t_s - w_s) + max((m - 1) t_s + w_s) + max(e_s)`` with
-``t_s`` the load and ``e_s`` the synchronisation of stage ``s``; ``w_s`` is by how much gradients of
-weights that wait shorten the wait of the others, 0 but for zero-bubble schedules. Minimising the
+For fixed degrees the time of a plan is ``sum(t_s + h_s - w_s) + max((m - 1) t_s + w_s) +
+max(e_s)`` with ``t_s`` the load and ``e_s`` the synchronisation of stage ``s``; ``w_s`` is by how
+much gradients of weights that wait shorten the wait of the others, 0 but for zero-bubble schedules,
+and ``h_s`` what hides of its transfers once the pipeline is full. Minimising the
 bottleneck alone is not enough, and the three parts pull apart, so the program is the
 epsilon-constraint method: under caps ``(m - 1) t_s + w_s <= T`` and ``e_s <= E`` the
 recurrence
 
-    best[s][i] = min over j > i, choice c that fits: (t - w)(s, i, j, c) + best[s + 1][j]
+    best[s][i] = min over j > i, choice c that fits: (t + h - w)(s, i, j, c) + best[s + 1][j]
 
 finds the smallest sum, a choice being a recomputation and, where stages may differ, a strategy.
 The caps then step down, strictly below the plan just found, as long as a plan under them could
@@ -110,7 +111,7 @@ def solve_point(
     choices : Choices
         Of a point without virtual stages.
     sum_bound, sync_bound : float
-        Lower bounds of ``sum(t_s - w_s)`` and ``max(e_s)``, which shorten the search.
+        Lower bounds of ``sum(t_s + h_s - w_s)`` and ``max(e_s)``, which shorten the search.
 
     Returns
     -------
@@ -129,9 +130,9 @@ def solve_point(
 
 CostTables = namedtuple(
     "CostTables",
-    "time free forward spared arrive retire transfer_saved sync sync_base once once_saved static "
-    "kept peak step in_flight whole_time whole_free ends_kept ends_peak heads chunks again "
-    "deferred limit strategy group",
+    "time free ahead spared arrive retire opening turning transfer_saved sync sync_base once "
+    "renewed once_saved static kept peak step in_flight whole_time whole_free ends_kept ends_peak "
+    "heads chunks again deferred limit strategy group",
 )
 """What compiled programs read: fields of `StageCosts`, of every choice or strategy.
 
@@ -174,18 +175,23 @@ def inside(t: CostTables, s: int, c: int, i: int, j: int) -> tuple[float, float]
 @compiled
 def stage_load(
     t: CostTables, s: int, c: int, i: int, j: int, up: int, down: int
-) -> tuple[float, float]:
-    """Return a stage's load, and how much of its synchronisation hides behind its last pass.
+) -> tuple[float, float, float]:
+    """Return a stage's load, the transfers that hide in it, and how much of its synchronisation
+    hides behind its last pass and its first.
 
     ``up`` and ``down`` number the hops that it receives and sends over.
     """
     g = t.strategy[c]
     within, idle = inside(t, s, c, i, j)
+    within += t.opening[g, s, i] + t.turning[g, s, j]
     hops = t.arrive[g, up, i] + t.retire[g, down, j]
     hidden = t.transfer_saved * min(hops, idle)
-    back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
-    sent = t.once[g, s, j] - t.once[g, s, i]
-    return within + hops - hidden, t.once_saved * min(sent, back)
+    ahead = t.ahead[g, s, j] - t.ahead[g, s, i]
+    # The first layer's gradients come last, and its weights are waited for first.
+    renewed = t.renewed[g, s, j] - t.renewed[g, s, i + 1]
+    reduced = t.once[g, s, j] - t.once[g, s, i + 1] - renewed
+    saved = min(reduced, max(0.0, idle - hidden - ahead)) + min(renewed, ahead)
+    return within + hops - hidden, hidden, t.once_saved * saved
 
 
 @compiled
@@ -206,7 +212,7 @@ def _solve(
     best_s, sync_cap = np.inf, np.inf
     trial_cuts = np.zeros(pp + 1, dtype=np.int64)
     while True:
-        # Smallest g = sum(t - w) + max((m - 1) t + w) under the cap on e.
+        # Smallest g = sum(t + h - w) + max((m - 1) t + w) under the cap on e.
         # Every plan synchronises for at least `sync_bound`, so the rest of the time is all that g
         # may take to be an improvement.
         room = min(best_s, cutoff) - sync_bound
@@ -227,7 +233,7 @@ def _solve(
                 trial_cuts[s + 1] = j
                 c = pick[s, i]
                 g = t.strategy[c]
-                load, hidden = stage_load(t, s, c, i, j, s, s)
+                load, _, hidden = stage_load(t, s, c, i, j, s, s)
                 worst_load = max(worst_load, (m - 1) * load + (t.spared[g, j] - t.spared[g, i]))
                 exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
                 worst_sync = max(worst_sync, exposed - hidden)
@@ -315,10 +321,10 @@ def _smallest_sum(
                     if not quick[c]:
                         continue
                     some = True
-                    load, hidden = stage_load(t, s, c, i, j, s, s)
+                    load, travel, hidden = stage_load(t, s, c, i, j, s, s)
                     late = exposed - hidden > sync_cap
                     slow = (m - 1) * load + waiting > load_cap
-                    waited = load - waiting + best[s + 1, j]
+                    waited = load + travel - waiting + best[s + 1, j]
                     if not late and not slow and waited < best[s, i]:
                         best[s, i] = waited
                         step[s, i] = j

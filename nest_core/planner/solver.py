@@ -20,6 +20,7 @@ from nest_core.costs import (
     Problem,
     StageCosts,
     StageStrategy,
+    hides_transfers,
     in_flight,
     links,
     stage_costs,
@@ -129,6 +130,7 @@ class Solver:
             costs_alike,
             point=point,
             in_flight=in_flight(point, costs_alike.micro_batches),
+            transfer_saved=self.problem.overlap.transfer * hides_transfers(point),
             limit=self.problem.room(point),
         )
 
@@ -252,17 +254,14 @@ def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: 
         all_of_it - saved * np.diff(entry.once, axis=1)
         for entry, all_of_it in zip(costs, seconds, strict=True)
     ]
-    remaining = [
-        np.diff(entry.free[:, allowed], axis=2).max(axis=(0, 1)) - np.diff(entry.forward)
-        for entry in costs
-    ]
-    cover = float(np.maximum(np.max(remaining, axis=0), 0.0).sum())
+    remaining = [np.diff(entry.free[:, allowed], axis=2).max(axis=(0, 1)) for entry in costs]
+    cover = float(np.max(remaining, axis=0).sum())
     least = _cheapest(exposed)
     if not hidden:
         least = max(least, _cheapest(seconds) - saved * cover)
     # max(e) is no less than the mean of e over stages: all layers at their cheapest over pp, and
     # the mean of what positions pay whatever they hold. Where passes hide what is sent once, they
-    # hide no more than `cover`, all that the backward passes of the chain leave free; the larger
+    # hide no more than `cover`, all that the passes of the chain leave free; the larger
     # of both ways to say so holds (docs/method.md, "The program", "Bounds").
     return least / len(costs[0].sync_base) + min(float(entry.sync_base.mean()) for entry in costs)
 
@@ -270,10 +269,8 @@ def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: 
 def _paced_bound(costs: Sequence[StageCosts], pace: float) -> float:
     """`lower_sync_bound` of interleaved stages at a pace."""
     pp = len(costs[0].sync_base)
-    forward = _cheapest([np.diff(entry.forward)[None] for entry in costs])
-    # pp stages at this pace leave pace pp - forward seconds of backward passes in all to hide
-    # behind.
-    hidden = costs[0].once_saved * max(0.0, pace * pp - forward)
+    # pp stages at this pace have pace pp seconds in all to hide it behind.
+    hidden = costs[0].once_saved * pace * pp
     cheapest = _cheapest([np.diff(entry.sync, axis=1) for entry in costs]) - hidden
     return cheapest / pp + min(float(entry.sync_base.mean()) for entry in costs)
 

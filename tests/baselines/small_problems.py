@@ -237,12 +237,14 @@ class Priced:
 
     def __call__(self, plan: Plan) -> tuple[float, bool]:
         """Seconds of an iteration, and whether every stage fits."""
-        loads = [
-            self._of(plan.stage_point(s)).load(
-                s, plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])
-            )
-            for s in range(plan.point.pp)
-        ]
+        loads, hidden = np.array(
+            [
+                self._of(plan.stage_point(s)).load(
+                    s, plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])
+                )
+                for s in range(plan.point.pp)
+            ]
+        ).T
         syncs, fits = [], True
         for s in range(plan.point.pp):
             costs = self._of(plan.stage_point(s))
@@ -257,7 +259,7 @@ class Priced:
             fits = fits and used <= costs.limit
         m = plan.point.micro_batches(self.problem.batch)
         seconds = iteration_seconds(
-            plan.point, m, np.array(loads), np.zeros(len(loads)), np.array(syncs)
+            plan.point, m, loads, np.zeros(len(loads)), hidden, np.array(syncs)
         )
         return seconds, bool(fits)
 

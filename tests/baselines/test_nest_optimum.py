@@ -104,7 +104,10 @@ def objective(costs, cuts, stages: int, m: int, rows) -> float:
         i, j = cuts[s], cuts[s + 1]
         every.append(
             [
-                ((load := entry.load(s, ((i, j),), c)), entry.sync_seconds(s, ((i, j),), c, load))
+                (
+                    (load := entry.load(s, ((i, j),), c)[0]),
+                    entry.sync_seconds(s, ((i, j),), c, load),
+                )
                 for entry in costs
                 for c in rows.tolist()
                 if entry.used(s, ((i, j),), c) <= entry.limit * (1 + 1e-12)
@@ -153,12 +156,14 @@ def test_under_caps_the_longest_stage_is_found(seed):
     )
     point = Point(1, False, 2, 2, 1, 0, PAPER_ORDER)
     costs = stage_costs(problem, point, links(problem, point))
-    costs = replace(costs, arrive=costs.arrive[[1, 1]], sync=3 * costs.sync, once=3 * costs.once)
+    # Every other boundary takes longer to cross, so that a shorter stage may take longer.
+    crossed = costs.arrive[[1, 1]] * (1 + 99 * (np.arange(problem.layers + 1) % 2))
+    costs = replace(costs, arrive=crossed, sync=3 * costs.sync, once=3 * costs.once)
     t = cost_tables(Choices.of((costs,), problem.rows(problem.recomputations)))
     least_arrive, late = float(t.arrive[0, 1, 1:-1].min()), 0
     for c, j in product(range(len(problem.recomputations)), range(2, problem.layers)):
         spans = [((i, j),) for i in range(1, j)]
-        loads = [costs.load(0, span, c) for span in spans]
+        loads = [costs.load(0, span, c)[0] for span in spans]
         syncs = [
             costs.sync_seconds(0, span, c, load) for span, load in zip(spans, loads, strict=True)
         ]
@@ -252,7 +257,7 @@ def objective_of(costs, cuts, stages: int, m: int) -> float:
     for s, entry in costs:
         i, j = cuts[s], cuts[s + 1]
         every[s] += [
-            ((load := entry.load(s, ((i, j),), c)), entry.sync_seconds(s, ((i, j),), c, load))
+            ((load := entry.load(s, ((i, j),), c)[0]), entry.sync_seconds(s, ((i, j),), c, load))
             for c in range(len(RECOMPUTE))
             if entry.used(s, ((i, j),), c) <= entry.limit * (1 + 1e-12)
         ]

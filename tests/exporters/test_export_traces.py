@@ -206,7 +206,7 @@ def test_compute_alone_takes_what_the_schedule_says(
                 node["micros"] = model["micros"]
     seconds = replayed(found, json.loads(files["groups.json"]))
     m = chosen.point.micro_batches(batch)
-    expected = iteration_seconds(chosen.point, m, np.array(per_stage), np.zeros(pp), np.zeros(pp))
+    expected = iteration_seconds(chosen.point, m, np.array(per_stage), *3 * [np.zeros(pp)])
     assert math.isclose(seconds, expected, rel_tol=1e-9)
 
 

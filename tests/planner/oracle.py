@@ -61,6 +61,18 @@ class Once(NamedTuple):
         return self.whole - self.share * min(self.may_hide, max(pace - self.taken, 0.0))
 
 
+class Layer(NamedTuple):
+    """Seconds of a layer, how many of them its traffic leaves, and how many of its forward pass;
+    and what comes on top if either pass of a stage begins with it.
+    """
+
+    seconds: float
+    left: float
+    ahead: float
+    opening: float
+    turning: float
+
+
 class Worked(NamedTuple):
     """One stage whatever the others do: seconds per micro-batch, once, bytes per rank and host."""
 
@@ -70,6 +82,7 @@ class Worked(NamedTuple):
     host: float = 0.0
     weights: float = 0.0
     passes: Passes = ()
+    travel: float = 0.0
 
 
 class Stage(NamedTuple):
@@ -90,6 +103,7 @@ class Option(NamedTuple):
     once: Once
     weights: float = 0.0
     passes: Passes = ()
+    travel: float = 0.0
 
 
 class Whole(NamedTuple):
@@ -220,12 +234,14 @@ class Pricer:
         # software reduces them after each.
         whole = choice.zero == 2 and choice.pp > 1 and not problem.sharded_gradients
         zero = self.zero = 1 if whole else choice.zero
-        self.each_micro_batch = ((), (), (g,), (g, w, w))[zero]
-        self.once = ((g, g), (g, w), (w,), ())[zero]
+        self.each_micro_batch = ((), (), (g,), (g,))[zero]
+        self.each_pass = (w,) if zero == 3 else ()
+        self.once = ((g, g), (g,), (), ())[zero]
+        self.renewed = (w,) if zero in (1, 2) else ()
         self.whole = (w, w, w + g, w + g + w)[zero]
         self.fetched = w if zero == 3 else 0.0
         self.memo: dict[tuple[int, VirtualStages, int, bool], Worked] = {}
-        self.layers: dict[tuple[int, int, int], tuple[float, float]] = {}
+        self.layers: dict[tuple[int, int, int], Layer] = {}
 
     def stage(
         self, position: int, virtual_stages: VirtualStages, c: int, uneven: bool = False
@@ -240,6 +256,7 @@ class Pricer:
                 self._on_host(position, virtual_stages),
                 math.fsum(self.strategy.rows["weight_s"][slice(*virtual_stages[0])]),
                 self._each(position, virtual_stages, c) if uneven else (),
+                self._passes(position, virtual_stages, c)[2],
             )
         return self.memo[key]
 
@@ -324,9 +341,11 @@ class Pricer:
         pp, v = self.choice.pp, self.choice.interleave
         return 2 * (pp - 1 - position) + (v - 1) * pp + 1
 
-    def _inside(self, position: int, layer: int, c: int) -> tuple[float, float]:
-        """Seconds of a layer's traffic, and of what experts send where passes run beside it."""
-        total = experts = 0.0
+    def _inside(self, position: int, layer: int, c: int) -> tuple[float, float, float]:
+        """Seconds of a layer's traffic in both passes, and in what runs again; and of what experts
+        send where passes run beside it.
+        """
+        total = repeated = experts = 0.0
         for axis, (kind, number, size, again, again_size) in self.strategy.calls.items():
             time = self.traffic.time(axis, kind)[position]
             if number[layer]:
@@ -336,8 +355,8 @@ class Pricer:
                 else:
                     total += took
             if again[c][layer]:
-                total += again[c][layer] * seconds(time, again_size[c][layer] / again[c][layer])
-        return total, experts
+                repeated += again[c][layer] * seconds(time, again_size[c][layer] / again[c][layer])
+        return total, repeated, experts
 
     def _experts_hide(self, position: int) -> float:
         """Share: as within layers, or, for passes with others beside them, as gradients do."""
@@ -387,32 +406,58 @@ class Pricer:
             ("expert_data", self.expert_sharers, self.experts[layer]),
         ]
 
-    def _layer(self, position: int, layer: int, c: int) -> tuple[float, float]:
-        """Seconds of a layer, and how many of them its traffic leaves.
+    def _layer(self, position: int, layer: int, c: int) -> Layer:
+        """Follow both passes of a layer, class of traffic by class.
 
         What one class hides behind is no longer there for the next.
         """
         key = position, layer, c
-        if key not in self.layers:
-            rows, overlap = self.strategy.rows, self.problem.overlap
-            left = rows["compute_s"][layer] + rows["replay_s"][c][layer]
-            sent = 0.0
-            inside, experts = self._inside(position, layer, c)
-            for traffic, share in (
-                (inside, overlap.tp),
-                (experts, self._experts_hide(position)),
-                (self._data(position, layer, self.each_micro_batch), overlap.dp),
-            ):
-                hidden = share * min(traffic, left)
-                left += overlap.slowdown * hidden - hidden
-                sent += traffic
-            wait = max(0.0, rows["launch_s"][c][layer] - left - sent)
-            forward = rows["forward_s"][layer]
-            copying = 0.0
-            if away := self._away(layer):
-                for compute in (forward, rows["compute_s"][layer] - forward):
-                    copying += max(0.0, away / self.problem.host_Bps - compute)
-            self.layers[key] = left + sent + wait + copying, left + wait
+        if key in self.layers:
+            return self.layers[key]
+        rows, overlap, m = self.strategy.rows, self.problem.overlap, self.micro_batches
+        forward, again = rows["forward_s"][layer], rows["replay_s"][c][layer]
+        backward = rows["compute_s"][layer] - forward
+        inside, repeated, experts = self._inside(position, layer, c)
+        whole, gained = 1.0 - overlap.slowdown, overlap.tp * (1.0 - overlap.slowdown)
+        left = [
+            forward - gained * min(inside / 2, forward),
+            backward - gained * min(inside / 2, backward) + again - gained * min(repeated, again),
+        ]
+        sent = [inside / 2, inside / 2 + repeated]
+        spent = [sent[0] + left[0], sent[1] + left[1]]
+        # Experts hide behind passes of other micro-batches, either way.
+        hidden = whole * self._experts_hide(position) * min(experts, sum(left))
+        left = [one * (1.0 - hidden / (sum(left) or 1.0)) for one in left]
+        spent = [one + (experts - hidden) / 2 for one in spent]
+        # Weights are gathered for either pass; who begins with this layer has nothing before it.
+        # Gradients go on while the next micro-batch runs forward, but for the last.
+        gained = whole * overlap.dp
+        gathered = self._data(position, layer, self.each_pass)
+        reduced = self._data(position, layer, self.each_micro_batch)
+        behind = [min(gathered, one) for one in left]
+        usable = [(left[0] - behind[0]) * (m - 1) / m, left[1] - behind[1]]
+        hidden = gained * min(reduced, sum(usable))
+        first = [gained * one for one in behind]
+        for way in (0, 1):
+            spent[way] += gathered - first[way] + (reduced - hidden) / 2
+            left[way] -= first[way] + hidden * usable[way] / (sum(usable) or 1.0)
+        launched = rows["launch_s"][0][layer] / 2
+        waits = [
+            max(0.0, host - one)
+            for host, one in zip(
+                (launched, rows["launch_s"][c][layer] - launched), spent, strict=True
+            )
+        ]
+        copying = 0.0
+        if away := self._away(layer):
+            for compute in (forward, rows["compute_s"][layer] - forward):
+                copying += max(0.0, away / self.problem.host_Bps - compute)
+        ahead = left[0] + waits[0] if c == 0 else self._layer(position, layer, 0).ahead
+        if c:
+            first = [*self._layer(position, layer, 0)[3:]]
+        self.layers[key] = Layer(
+            sum(spent) + sum(waits) + copying, sum(left) + sum(waits), ahead, *first
+        )
         return self.layers[key]
 
     def _hops(self, position: int, virtual_stages: VirtualStages, back: int = -1) -> float:
@@ -435,15 +480,28 @@ class Pricer:
                         total += seconds(gather, edges[boundary])
         return total
 
-    def _passes(self, position: int, virtual_stages: VirtualStages, c: int) -> tuple[float, float]:
-        """Seconds of a micro-batch, and how many of them all its traffic leaves."""
+    def _passes(
+        self, position: int, virtual_stages: VirtualStages, c: int
+    ) -> tuple[float, float, float]:
+        """Seconds of a micro-batch, how many of them all its traffic leaves, and how many a
+        transfer is under way beside them.
+        """
         layers = [self._layer(position, layer, row) for layer, row in self._ways(virtual_stages, c)]
-        works, left = (math.fsum(column) for column in zip(*layers, strict=True))
+        works = math.fsum(layer.seconds for layer in layers)
+        left = math.fsum(layer.left for layer in layers)
+        for first, end in virtual_stages:
+            works += self._layer(position, first, 0).opening
+            works += self._layer(position, end - 1, 0).turning
         hops = self._hops(position, virtual_stages, self._back)
-        overlap = self.problem.overlap
-        hidden = overlap.pp * min(hops, left)
-        lost = overlap.slowdown * hidden
-        return works + hops - hidden + lost, left - hidden + lost
+        hidden = self._travels * min(hops, left)
+        return works + hops - hidden, left - hidden, hidden
+
+    @property
+    def _travels(self) -> float:
+        """Share of transfers that hide: none where a stage is one micro-batch ahead of the next."""
+        overlap, choice = self.problem.overlap, self.choice
+        is_ahead = choice.schedule == "gpipe" or ROUNDS.get(choice.schedule, choice.interleave) > 1
+        return overlap.pp * (1 - overlap.slowdown) * is_ahead
 
     @property
     def _back(self) -> int:
@@ -479,18 +537,21 @@ class Pricer:
             self._hops(position, (span,), 0 if number == self._back else -1)
             for number, span in enumerate(virtual_stages)
         ]
-        left = math.fsum(one for layers in inside for _, one in layers)
-        overlap, sent = self.problem.overlap, math.fsum(hops)
-        saved = overlap.pp * (1 - overlap.slowdown) * min(sent, left)
+        left = math.fsum(one.left for layers in inside for one in layers)
+        sent = math.fsum(hops)
+        saved = self._travels * min(sent, left)
         return [
-            math.fsum(one for one, _ in layers) + (hop - saved * hop / sent if sent else 0.0)
-            for layers, hop in zip(inside, hops, strict=True)
+            math.fsum(one.seconds for one in layers)
+            + self._layer(position, first, 0).opening
+            + self._layer(position, end - 1, 0).turning
+            + (hop - saved * hop / sent if sent else 0.0)
+            for layers, hop, (first, end) in zip(inside, hops, virtual_stages, strict=True)
         ]
 
     def _once(self, position: int, virtual_stages: VirtualStages, c: int) -> Once:
         choice, state, overlap = self.choice, self.problem.state, self.problem.overlap
-        works, left = self._passes(position, virtual_stages, c)
-        total = sent = 0.0
+        works, left, _ = self._passes(position, virtual_stages, c)
+        total = sent = reduced = renewed = ahead = 0.0
         for layer in (layer for first, end in virtual_stages for layer in range(first, end)):
             for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
                 touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
@@ -501,8 +562,13 @@ class Pricer:
                     ways = held[layer] / (ranks if self.zero >= 1 else 1)
                     ways *= state.gradients + state.weights
                     total += away * (ways + touched) / self.problem.host_Bps
-            sent += self._data(position, layer, self.once) + self._between(position, layer)
-            left -= self.strategy.rows["forward_s"][layer]
+            gradients = self._data(position, layer, self.once) + self._between(position, layer)
+            weights = self._data(position, layer, self.renewed)
+            sent += gradients + weights
+            # Nothing is left to hide the first layer's gradients, and its weights are awaited.
+            if layer != virtual_stages[0][0]:
+                reduced, renewed = reduced + gradients, renewed + weights
+            ahead += self._layer(position, layer, 0).ahead
         total += sent
         tied = self.strategy.table.tied_parameters
         apart = choice.pp > 1 and choice.schedule not in V_SHAPED
@@ -510,7 +576,8 @@ class Pricer:
             total += 2 * seconds(self.traffic.tied, tied * state.gradients)
         split = choice.schedule in (*ROUNDS, *SPLIT)
         hides = 0.0 if split else overlap.dp * (1 - overlap.slowdown)
-        return Once(total, sent, hides, works - left)
+        total -= hides * min(renewed, ahead)
+        return Once(total, reduced, hides, works - left + ahead)
 
     def _in_flight(self, position: int) -> float:
         """Micro-batches of this stage whose activations are held."""
@@ -830,7 +897,8 @@ class Oracle:
             for one, sync in zip(stages, once, strict=True)
         )
         weights, passes = [one.weights for one in stages], [one.passes for one in stages]
-        return Priced(self.seconds(choice, loads, once, weights, passes), found)
+        filled = sum(one.travel for one in stages)
+        return Priced(self.seconds(choice, loads, once, weights, passes) + filled, found)
 
     def spans(
         self, choice: Choice, virtual_stages: Sequence[tuple[int, int]], position: int
@@ -923,7 +991,13 @@ class Oracle:
                 stage = pricer.stage(position, virtual_stages, self.row(name), uneven)
                 if name in self.space.recompute and stage.memory <= limit:
                     option = Option(
-                        pick, name, stage.seconds, stage.once, stage.weights, stage.passes
+                        pick,
+                        name,
+                        stage.seconds,
+                        stage.once,
+                        stage.weights,
+                        stage.passes,
+                        stage.travel,
                     )
                     found.setdefault(pick._replace(zero=0, zero_group=0), []).append(option)
         rows = found.values()
@@ -933,8 +1007,9 @@ class Oracle:
         """The best plan of a point that fits."""
         fastest, least = None, math.inf
         for plan in self.plans(choice, memory=memory):
-            _, _, loads, once, weights, passes = zip(*plan.stages, strict=True)
+            _, _, loads, once, weights, passes, travels = zip(*plan.stages, strict=True)
             told = self.seconds(choice, loads, syncs(plan.cuts, loads, once), weights, passes)
+            told += sum(travels)
             if told < least:
                 fastest, least = plan, told
         if fastest is None:

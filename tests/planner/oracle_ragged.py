@@ -173,4 +173,4 @@ def price_ragged(
         Stage(one.seconds, sync, one.memory) for one, sync in zip(stages, once, strict=True)
     )
     seconds = oracle.seconds(choice, loads, once, [one.weights for one in stages])
-    return Priced(seconds, found)
+    return Priced(seconds + sum(one.travel for one in stages), found)

@@ -216,7 +216,7 @@ class AlpaCases:
         dense = table.parameters.copy()
         dense[-1] -= table.tied_parameters
         experts = table.expert_parameters
-        busy = alone_s.device[0] >= table.launch_s
+        busy = alone_s.total[0] - alone_s.offload <= alone_s.device[0] * _SLACK
         return _Family(
             total=alone_s.total[0].sum(axis=1),
             tallest=alone_s.total[0].max(axis=1),

@@ -319,11 +319,11 @@ class PlanPrices:
     def seconds(self, plan: Plan) -> float:
         """Return the seconds of one iteration, whether the plan fits or not."""
         costs, stages = self.solver.costs(plan.point), self._stages(plan)
-        loads = costs.load(*stages)
+        loads, hidden = costs.load(*stages)
         syncs = costs.sync_seconds(*stages, paces(plan.point, loads))
         starts, ends = np.array(stages[1]).swapaxes(0, 1)
         spared = (costs.spared[ends] - costs.spared[starts]).cumsum(axis=0)[-1]
-        return iteration_seconds(plan.point, costs.micro_batches, loads, spared, syncs)
+        return iteration_seconds(plan.point, costs.micro_batches, loads, spared, hidden, syncs)
 
     def overflow(self, plan: Plan) -> float:
         """Return what the fullest stage needs over what there is, less one; 0 where it fits."""

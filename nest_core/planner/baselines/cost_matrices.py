@@ -351,7 +351,7 @@ def _longest(
     for stage in members:
         spans = plan.virtual_stages(stage)
         c = only.recomputations.index(plan.recompute[stage])
-        load = costs.load(stage, spans, c)
+        load, _ = costs.load(stage, spans, c)
         spent.append(float(costs.micro_batches * load + costs.sync_seconds(stage, spans, c, load)))
     return max(spent)
 

@@ -193,7 +193,7 @@ def _longest_by_method(t: CostTables, o: int, memory: IntArray) -> None:
 def _load(t: CostTables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
     """Return the load of a stage, and its synchronisation."""
     # All positions are alike here, whose links are priced on levels: the first stands for them.
-    load, hidden = stage_load(t, 0, o, i, j, up, down)
+    load, _, hidden = stage_load(t, 0, o, i, j, up, down)
     g = t.strategy[o]
     # Read before the branch: see `inside` of the exact program.
     exposed, tied = t.sync[g, 0, j] - t.sync[g, 0, i], t.sync_base[g, 0]

@@ -222,7 +222,7 @@ class _Program:
                 if self.rule:
                     served |= fits
                 costs = stage_costs(self.problem, point, self._of_one(point))
-                load = costs.load(*stages)
+                load, _ = costs.load(*stages)
                 seconds = np.where(fits, m * load + costs.sync_seconds(*stages, load), np.inf)
                 if seconds.min() < cutoff:
                     cutoff, c = float(seconds.min()), self.rows[seconds.argmin()]
