@@ -25,7 +25,7 @@ from nest_core.costs.layout import (
 )
 from nest_core.costs.links import axis_groups, hop_times
 from nest_core.costs.offload import NO_OFFLOAD, Offload, offloaded
-from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap, cost
+from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.plan import (
     REPLAYED,
     SCHEDULES,
@@ -138,7 +138,6 @@ __all__ = [
     "certainty_words",
     "check_plan",
     "condensed",
-    "cost",
     "degrees_in_words",
     "device_order",
     "dispatch_of",

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.documents.errors import require
 from nest_core.network import FloatArray
@@ -88,13 +87,3 @@ NO_OVERLAP = Overlap("none")
 
 IDEAL_OVERLAP = Overlap("ideal", 1.0, 1.0, 1.0)
 """Everything hides that finds compute to hide behind."""
-
-
-def cost(seconds: npt.ArrayLike, cover: npt.ArrayLike, saved: float | FloatArray) -> FloatArray:
-    """Return what communication costs: ``seconds`` less what it saves behind its cover."""
-    seconds = np.asarray(seconds, dtype=np.float64)
-    return (
-        seconds
-        if isinstance(saved, float) and saved == 0.0
-        else np.asarray(seconds - saved * np.minimum(seconds, cover))
-    )

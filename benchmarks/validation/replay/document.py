@@ -24,24 +24,15 @@ where that is at most {SOME:.1%}, and of {LOUD:.0%} elsewhere.
 WHY = """\
 ### What larger differences come from
 
-* *Transfers between stages.* The closed form hides them behind whatever a stage has left of its \
-load. While a pipeline fills and drains nothing is left, and under 1F1B, ZB-H1 and ZB-1p nothing \
-is left at all: a stage is one micro-batch ahead of the next, so that a forward pass follows at \
-once on that before it in the chain, and a backward pass too.
-* *Passes that differ.* Traffic inside a layer is as long forward as backward, and so are \
-launches; work is twice as long backward. The closed form has both passes of a layer cover both \
-passes' traffic, and takes the longer of device and host once; in a replay each pass does so for \
-itself.
 * *Other stages.* The closed form counts flows of other stages as if they were always there. \
 Where stages share links, an all-to-all or a transfer of one stage often has them to itself, and \
 the replay is shorter.
 * *Kinds of traffic that meet.* The closed form has them follow one another, and hide behind work \
-alone. In a replay gradients that hide run beside calls that do not: side by side where they use \
-different links, each slower where they share them.
+alone. In a replay they run beside one another: side by side where they use different links, each \
+slower where they share them. A pipeline whose transfers share links with the collectives of \
+layers waits for both, stage by stage.
 * *What follows the last pass.* The closed form adds the longest of all stages after the pipeline \
 has drained; a late stage begins with it before.
-* *Weights that ZeRO 3 gathers.* The first layer of a pass waits for its own; the others' arrive \
-behind the layer before, which the closed form does not know.
 """
 
 
