@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.documents.units import humanise, humanise_bytes
+from nest_core.documents.units import humanise_bytes, percent
 from nest_core.planner.baselines import NAMES
 from nest_core.report.explain.summary import bottleneck, fullest
 from nest_core.report.figures import (
@@ -115,7 +115,8 @@ def test_the_title_names_the_bottleneck(preset_answer):
     elif slow := [load for load in loads if load > 0.995 * max(loads)][1:]:
         assert title.startswith(f"{len(slow) + 1} of {len(loads)} stages are slowest, ")
     else:
-        assert title.startswith(f"Stage {number + 1} is the bottleneck, {humanise(100 * excess)} %")
+        bottleneck_words = f"Stage {number + 1} is the bottleneck, {percent(excess)} above the mean"
+        assert title.startswith(bottleneck_words)
 
 
 def test_the_title_names_the_fullest_stage(preset_answer):
