@@ -303,8 +303,8 @@ def best_case(
     passes, cover = pass_seconds(work, inside + experts, again, problem.overlap.within)
     if problem.overlap.experts:
         # Where nothing runs beside a pass, it leaves the most to hide behind.
-        alone, left = pass_seconds(work, inside, again, problem.overlap.within)
-        passes, _ = beside_passes(alone, left, experts, problem.overlap.experts_saved(np.ones(())))
+        plain, spare = pass_seconds(work, inside, again, problem.overlap.within)
+        passes, _ = beside_passes(plain, spare, experts, problem.overlap.experts_saved(np.ones(())))
     busy, device = with_launches(passes, brief).sum(axis=0), passes.sum(axis=0)
     seconds = np.repeat(busy, times, axis=2)
     return BestCase(family, table, scale, device, cover.sum(axis=0), busy, seconds)
