@@ -84,7 +84,7 @@ def test_throughput_is_held_against_the_reference(slower, said):
 def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one():
     card = training_card(run_of(10.0, 0.9), 2.0, Reference("Manual", run_of(20.0)))
     for words in (
-        "10.0",
+        '"nest-big ">10.0 <',
         "9.38 to 10.7 days",
         "9.00 days without failures",
         "waiting for repair 24.0 h",
