@@ -72,7 +72,7 @@ def test_a_plan_that_cannot_run_says_why_and_is_planned_anew(capsys):
 
 
 def test_static_routes_have_a_median_and_a_bad_draw(capsys):
-    hashed = ("--set", "fabric.routing=ecmp")
+    hashed = ("--set", 'fabric.routing="ecmp"')
     draws = ask(capsys, SMALL, *hashed, "--plan", PLAN)["draws"]
     assert 4 <= draws["number"] <= 32
     assert 0 < draws["p50_s"] <= draws["p95_s"]

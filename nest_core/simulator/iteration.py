@@ -195,7 +195,7 @@ def stages_of(problem: Problem, plan: Plan) -> IntArray:
     return stage_of
 
 
-FEWEST_DRAWS, TASKS_OF_DRAWS = 4, 500_000
+FEWEST_DRAWS, TASKS_OF_DRAWS = 4, 4_000_000
 
 
 def drawn_seconds(problem: Problem, iteration: Iteration) -> FloatArray:
