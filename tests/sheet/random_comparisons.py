@@ -98,7 +98,7 @@ def random_comparison(seed: int) -> tuple[Comparison, float, float]:
     has_failures, is_sure, is_unpriced = rng.random(3) < (0.7, 0.2, 0.1)
     candidates = []
     for candidate in priced.candidates:
-        change = {} if has_failures else {"losses": ()}
+        change = {} if has_failures else {"failure": None}
         if candidate.report is not None and rng.random() < 0.15:
             change["gap"] = float(rng.choice([2e-4, 0.02, 0.3]))
         if is_sure:

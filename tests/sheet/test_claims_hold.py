@@ -292,10 +292,10 @@ def sentences(comparison, decision):
 
 
 class Loss(NamedTuple):
-    """A cell of the table: what a failed switch of a tier costs a design."""
+    """A cell of the table: what an element that fails costs a design."""
 
     name: str
-    tier: str
+    element: str
     share: float | None
     text: str
 
