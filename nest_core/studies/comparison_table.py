@@ -22,7 +22,7 @@ from nest_core.documents.units import (
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES, Waterfall
 from nest_core.report.explain.summary import bottleneck, quantity
-from nest_core.report.explain.words import losses_in_words
+from nest_core.report.explain.words import losses_in_words, spares_in_words
 from nest_core.scenario.document import fabric_title
 from nest_core.studies.decision import is_priced, unpriced
 from nest_core.studies.equal_budget import Budget
@@ -349,6 +349,11 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
             part,
             "Days to failures",
             [losses_in_words(bill.training) if bill.training else NOTHING for bill in bills],
+        ),
+        _words(
+            part,
+            "Days and dollars by spare nodes",
+            [spares_in_words(bill.spares_worth) or NOTHING for bill in bills],
         ),
     ]
     return [

@@ -295,6 +295,22 @@ class WholeBill:
             else (24.0 * self.training.device_days) * hourly
         )
 
+    @property
+    def spares_worth(self) -> list[dict[str, float | None]]:
+        """What spare nodes are worth and cost: none, few, half of those billed, and these.
+
+        Each has ``hosts``, ``days`` of the training run, and ``usd``.
+        """
+        run, line = self.training, self.owned.of("spares")
+        if run is None or not line or not run.spares:
+            return []
+        each = line[0].usd.typical / run.spares if line[0].usd else None
+        return [
+            {"hosts": hosts, "days": run.days_with(hosts), "usd": each and hosts * each}
+            for hosts in sorted({0, 1, 2, run.spares // 2, run.spares})
+            if hosts <= run.spares
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """Return fields of the command line."""
         owned = self.owned
@@ -343,6 +359,7 @@ class WholeBill:
                 "days_without_failures": run.days_without_failures,
                 "days_by_part": dict(run.parts),
                 "failures": run.goodput.file.name,
+                "spares": self.spares_worth,
                 "usd": typical(self.training_usd),
                 "usd_range": _ends(self.training_usd),
             },

@@ -422,6 +422,10 @@ def _figures(fields: Mapping[str, Any]) -> list[str]:
             f"{high:.3g}){price}, {run['days_without_failures']:.3g} without failures as of "
             f"{run['failures']}"
         )
+        if run["spares"]:
+            from nest_core.report.explain.words import spares_in_words
+
+            lines.append(f"by spare nodes: {spares_in_words(run['spares'])}")
     if fields["gap"]:
         lines.append(f"plan not proven: up to {100 * fields['gap']:.3g} % from the best")
     if fields["reason"]:

@@ -60,6 +60,27 @@ def test_a_bill_has_them(expected, failures, capsys):
     assert bill["usd_per_million_tokens"] == pytest.approx(1e6 * run["usd"] / TOKENS)
 
 
+def test_spare_nodes_show_their_worth_beside_their_price(expected, failures, capsys):
+    """As many as are billed give the days of the run; none those of a run without any."""
+    bill = printed(capsys, "bill", SMALL, *options(failures), f"--tokens={TOKENS}")
+    worth = bill["training"]["spares"]
+    days = [row["days"] for row in worth]
+    assert days[-1] == expected["days"]
+    assert days == sorted(days, reverse=True)
+    (line,) = (entry for entry in bill["lines"] if entry["part"] == "spares")
+    assert (worth[0]["hosts"], worth[0]["usd"]) == (0, 0)
+    assert (worth[-1]["hosts"], worth[-1]["usd"]) == (line["count"], pytest.approx(line["usd"]))
+    if not failures:
+        bare = printed(
+            capsys,
+            "goodput",
+            SMALL,
+            f"--tokens={TOKENS}",
+            "--set=failures.recovery.spare_hosts.value=0",
+        )
+        assert days[0] == pytest.approx(bare["days"])
+
+
 def test_a_decision_and_its_sheet_have_them(expected, failures, capsys, tmp_path):
     sheet, other = tmp_path / "sheet.html", tmp_path / "other.toml"
     text = preset_path("scenarios", f"{SMALL}.toml").read_text()

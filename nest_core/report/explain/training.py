@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nest_core.costs import Interval, Report, Span
@@ -74,6 +74,17 @@ class Training:
     def days(self) -> float:
         """Days from the first token to the last."""
         return self.days_without_failures / self.effective_share
+
+    def days_with(self, spares: int) -> float:
+        """Return days with so many spare hosts beside those of the fabric that the plan leaves."""
+        goodput = self.goodput
+        process = replace(goodput.process, spares=goodput.idle_hosts + spares)
+        return self.days_without_failures / max(effective_shares(process).effective, _LEAST)
+
+    @property
+    def spares(self) -> int:
+        """Spare hosts beside those of the fabric that the plan leaves."""
+        return self.goodput.process.spares - self.goodput.idle_hosts
 
     @property
     def span(self) -> Span:

@@ -11,6 +11,7 @@ from nest_core.documents import (
     at_most_percent,
     capital,
     format_days,
+    format_money,
     humanise,
     humanise_bytes,
     humanise_seconds,
@@ -40,6 +41,7 @@ __all__ = [
     "losses_in_words",
     "memory_table",
     "shadow_table",
+    "spares_in_words",
     "stages_table",
     "terms_table",
     "training_headline",
@@ -387,6 +389,21 @@ def losses_in_words(run: Training) -> str:
         if days >= _LEAST * trained
     ]
     return ", ".join(parts) or "next to nothing lost to failures"
+
+
+def spares_in_words(worth: Sequence[Mapping[str, float | None]]) -> str:
+    """Return what spare hosts are worth in days, and what they cost; see `WholeBill.spares_worth`.
+
+    Examples
+    --------
+    >>> spares_in_words([{"hosts": 0, "days": 40, "usd": 0}, {"hosts": 3, "days": 36, "usd": 9e5}])
+    '0: 40.0 days; 3: 36.0 days, $900 k'
+    """
+    return "; ".join(
+        f"{row['hosts']:,}: {format_days(float(row['days'] or 0))}"
+        + (f", {format_money(row['usd'])}" if row["usd"] else "")
+        for row in worth
+    )
 
 
 def _count(value: float) -> str:
