@@ -68,7 +68,7 @@ def show_answer(area: AnswerArea, scenario: Scenario, run: TrainingRun) -> None:
     with area.part("results", scenario):
         heading(scenario, answer)
         cards = Cards()
-        cards.draw(answer, run, None, OtherPlans(scenario, answer).priced())
+        cards.draw(answer, run, None, OtherPlans(scenario, answer).trainings())
         plan_line(answer)
     with area.part("results-middle", scenario):
         parts = middle(answer, scenario)
@@ -91,7 +91,7 @@ def show_methods(
     awaited, baselines = others.awaited, others.every()
     rows = entries(answer.result, baselines, awaited)
     plan_again(scenario, answer, ((row.name, row.report) for row in rows[1:]))
-    cards.draw(answer, run, parts, None if set(awaited) - {"nest"} else baselines)
+    cards.draw(answer, run, parts, others.trainings())
     tabs(replace(answer, baselines=baselines), scenario, run, rows, others)
     if awaited:
         run_again("methods", others.pending, every_s=LOOK_EVERY_S, key="other-methods")

@@ -163,7 +163,7 @@ WRONG = {
         lambda s: s.with_(memory=float("nan")),
     "fabric.clos.oversubscription must be a list, but is 4.0: change it.":
         lambda s: s.with_(oversubscription=4.0),
-    "fabric must be a table, but is 5: change it.": lambda s: s.with_(fabric=5),
+    "fabric must be a table, but is 5: write { schema = … }.": lambda s: s.with_(fabric=5),
     "scenario must be a preset's name, a path or a table, but is None: name one.":
         lambda s: nest.plan(None),
     "overrides must be a table of dotted keys, but is 3: ": lambda s: nest.load(SMALL, 3),

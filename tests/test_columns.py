@@ -14,13 +14,13 @@ UNITS = r"GBps|Bps|GiB|bytes|us|s|sequences|tokens|kW|W|usd|kWh|days"
 NAME = re.compile(rf"[a-z][a-z0-9]*(_[a-z0-9]+)*?(_(?:{UNITS}))?|(?:[a-z]+_)+per_[a-z_]*(?:W|kWh)")
 UNITLESS = {
     "mfu", "bubble", "loss", "worst_loss", "gap", "speedup", "devices", "days_low", "days_high",
-    "ratio", "collapse_error", "devices_within_budget",
+    "ratio", "collapse_error", "devices_within_budget", "days_without_failures",
 }  # fmt: skip
 """Figures without a unit: shares, ratios, counts, and days' ends."""
 SHARES = re.compile(
     r"usd_per_|loss_|chance_|throughput_without_|paired|.*oversubscription$|.*_per_network_W$"
 )
-AXES = [{"parameter": "zero", "values": [2, 0]}]
+AXES = [{"parameter": "zero", "values": [1, 0]}]
 STUDY = {"schema": 1, "name": "ZeRO", "scenario": SMALL, "axes": AXES}
 DESIGN = {"families": ["rail-only", "spine-leaf"], "ratios": [1.0, 4.0]}
 

@@ -30,6 +30,7 @@ from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.planner.frontier import Frontier
 from nest_core.report.explain import (
     Headline,
+    Training,
     Validity,
     certificate_line,
     fullest,
@@ -66,6 +67,8 @@ class Answer(Result):
         In the scenario's order.
     interval : Interval or None
         Where the best plan's time will lie; None without one.
+    training : Training or None
+        Of the best plan on the usual tokens, with the scenario's failures, where it was asked for.
     recommended : Recommended or None
         Where draws were asked for and there is a plan.
     """
@@ -75,6 +78,7 @@ class Answer(Result):
     result: SearchResult
     baselines: tuple[Baseline, ...]
     interval: Interval | None = None
+    training: Training | None = None
     recommended: Recommended | None = None
 
     @property

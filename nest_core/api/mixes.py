@@ -9,7 +9,7 @@ from typing import Any
 
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named
-from nest_core.documents import format_ratio, percent
+from nest_core.documents import format_ratio, named_file, percent, read_text
 from nest_core.documents.schema.mix import MixFile
 from nest_core.report.explain import busiest_table
 from nest_core.report.figures import Chart
@@ -23,7 +23,7 @@ from nest_core.report.tables import Table
 from nest_core.studies.mixes import MixResult, load_mix, mix_file, play_mix
 from nest_core.studies.population import Population, play_population
 
-__all__ = ["SharedFabric", "mix"]
+__all__ = ["SharedFabric", "mix", "mix_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,11 @@ class SharedFabric(Result):
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.tables()))
+
+
+def mix_text(name: str) -> str:
+    """Return the file of a mix that is shipped; InputError where there is none of that name."""
+    return read_text(named_file("mixes", name, None, field="mix"))
 
 
 def mix(file: Named) -> SharedFabric:

@@ -1,5 +1,7 @@
 """The goodput of a priced plan: everything that its effective share follows from, and the share."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,6 +68,11 @@ class GoodputEstimate:
         """From save to save, s."""
         return self.process.work_s + self.process.blocking_s
 
+    def under(self, file: FailureFile) -> GoodputEstimate:
+        """Return the same plan's under other failures."""
+        replicas = self.process.replicas
+        return _estimate(file, self.parts, self.state, self.idle_hosts, replicas)
+
     @property
     def intervals_s(self) -> dict[str, float]:
         """What the three formulae say; Young's and Daly's are work between saves."""
@@ -88,9 +95,16 @@ def estimate(problem: Problem, fabric: Fabric, plan: Plan, file: FailureFile) ->
         The problem's, before it was collapsed.
     """
     parts = parts_used(fabric, problem.network, plan)
+    # Hosts of which the plan uses no device stand by.
+    idle = len(np.unique(problem.network.host)) - int(parts["host"])
+    return _estimate(file, parts, saved_state(problem, plan), idle, plan.point.dp)
+
+
+def _estimate(
+    file: FailureFile, parts: Mapping[str, float], state: SavedState, idle: int, replicas: int
+) -> GoodputEstimate:
     rates = cause_rates(file, parts)
     recovery = file.recovery
-    state = saved_state(problem, plan)
     per_host = parts["device"] / parts["host"]
     times = saving(state, per_host, recovery)
     rate = sum(cause.per_s for cause in rates)
@@ -107,8 +121,6 @@ def estimate(problem: Problem, fabric: Fabric, plan: Plan, file: FailureFile) ->
             period_s,
             "save less often, or leave it out for the best",
         )
-    # Hosts of which the plan uses no device stand by.
-    idle = len(np.unique(problem.network.host)) - int(parts["host"])
     process = Process(
         rates=tuple(cause.per_s for cause in rates),
         takes_host=tuple(cause.cause.needs_spare for cause in rates),
@@ -119,8 +131,8 @@ def estimate(problem: Problem, fabric: Fabric, plan: Plan, file: FailureFile) ->
         rejoin_s=times.blocking_s + times.lag_s + restart_s - recovery.detection_s.value,
         repair_s=3600 * recovery.repair_hours.value,
         spares=idle + math.ceil(recovery.spare_hosts.value * parts["host"] - 1e-9),
-        replicas=plan.point.dp,
-        replica_hosts=parts["device"] / plan.point.dp / per_host,
+        replicas=replicas,
+        replica_hosts=parts["device"] / replicas / per_host,
         shrinks=recovery.when_exhausted == "fewer_replicas",
     )
     low, high = (

@@ -17,7 +17,7 @@ from nest_core.documents import InputError, assign, csv_text, require
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
 from nest_core.network import collapse, level_blocks
 from nest_core.planner.baselines import evaluate_baselines
-from nest_core.report.explain.training import training
+from nest_core.report.explain.training import usual_tokens
 from nest_core.scenario import (
     OF_FAILURES,
     OF_PRICES,
@@ -105,9 +105,8 @@ class Comparison:
             replace(
                 candidate,
                 owned=_owned(values, scenario_prices(candidate.source, changes)),
-                training=training(values, candidate.report, tokens, candidate.interval)
-                if candidate.report and candidate.interval
-                else None,
+                training=candidate.training
+                and candidate.training.under(failures, tokens or usual_tokens(values)),
             )
             for candidate in self.candidates
             for failures in [with_overrides(candidate.source, failing).failures]

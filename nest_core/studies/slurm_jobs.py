@@ -54,9 +54,9 @@ def read_sacct(path: Path, node_size: int) -> list[ClusterJob]:
     """
     lines = (line for block in log_blocks(path) for line in block.decode().splitlines())
     reader = csv.DictReader(lines, delimiter="|", quoting=csv.QUOTE_NONE, restval="")
-    known = {*(reader.fieldnames or ())}
+    columns = {*(reader.fieldnames or ())}
     require(
-        {"JobID", "ElapsedRaw"} <= known and known & {"AllocTRES", "NNodes"},
+        {"JobID", "ElapsedRaw"} <= columns and columns & {"AllocTRES", "NNodes"},
         str(path),
         "must have the columns JobID, ElapsedRaw, and AllocTRES or NNodes",
         "|".join(reader.fieldnames or ())[:200],

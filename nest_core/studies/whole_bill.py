@@ -304,9 +304,9 @@ class WholeBill:
         run, line = self.training, self.owned.of("spares")
         if run is None or not line or not run.spares:
             return []
-        each = line[0].usd.typical / run.spares if line[0].usd else None
+        unit_usd = line[0].usd.typical / run.spares if line[0].usd else None
         return [
-            {"hosts": hosts, "days": run.days_with(hosts), "usd": each and hosts * each}
+            {"hosts": hosts, "days": run.days_with(hosts), "usd": unit_usd and hosts * unit_usd}
             for hosts in sorted({0, 1, 2, run.spares // 2, run.spares})
             if hosts <= run.spares
         ]

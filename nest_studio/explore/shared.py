@@ -4,8 +4,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.api.mixes import SharedFabric
-from nest_core.documents import parse_toml, preset_names, preset_path, read_text
+from nest_core.api.mixes import SharedFabric, mix_text
+from nest_core.documents import parse_toml, preset_names
 from nest_core.report.figures.mixes import slowdowns_picture
 from nest_core.studies.mixes import MixResult
 from nest_core.studies.population import Population
@@ -30,7 +30,7 @@ def shared_part(problem: Any, top: Any) -> None:
     )
     if st.session_state.get("shared opened") != name:
         st.session_state["shared opened"] = name
-        st.session_state[TEXT] = read_text(preset_path("mixes", f"{name}.toml"))
+        st.session_state[TEXT] = mix_text(name)
     with second.popover("Edit, save"):
         text = st.text_area("The mix's file", key=TEXT, height=340)
         download("↓ File (TOML)", lambda: text, "mix.toml", "application/toml")

@@ -409,8 +409,8 @@ def _answer(scenario: Scenario, name: str) -> Answer | None:
     )
     if planned is None:
         return None
-    result, network, interval = planned
-    return Answer(values, network, result, (), interval)
+    result, network, interval, run = planned
+    return Answer(values, network, result, (), interval, run)
 
 
 def next_part(fit: FitAnswer, scenario: Scenario) -> None:

@@ -13,6 +13,7 @@ from nest_core.api.answer import Answer
 from nest_core.costs.price import Report
 from nest_core.planner import NamedPlans
 from nest_core.planner.baselines import Baseline
+from nest_core.report.explain.training import Training
 from nest_core.scenario import Scenario, scenario_document
 from nest_studio.form.scenario import DEFAULT_SCENARIO
 from nest_studio.jobs.tasks.plans import Levelwise, levelwise_program
@@ -84,8 +85,8 @@ def plan_again(
 
 def answer_of(scenario: Scenario) -> Answer:
     """Return our plan for a scenario, once it is there, without baselines."""
-    result, network, interval = _planned(scenario).result()
-    return Answer(scenario.values, network, result, (), interval)
+    result, network, interval, run = _planned(scenario).result()
+    return Answer(scenario.values, network, result, (), interval, run)
 
 
 def is_there(scenario: Scenario) -> bool:
@@ -145,11 +146,20 @@ class OtherPlans:
 
     def priced(self) -> tuple[Baseline, ...] | None:
         """Return the baselines but NEST's program; None while they are priced."""
+        runs = self._runs()
+        return None if runs is None else tuple(baseline for baseline, _ in runs)
+
+    def trainings(self) -> dict[str, Training | None] | None:
+        """Return their training runs by name."""
+        runs = self._runs()
+        return None if runs is None else {baseline.name: run for baseline, run in runs}
+
+    def _runs(self) -> tuple[tuple[Baseline, Training | None], ...] | None:
         job = self._job
-        baselines: tuple[Baseline, ...] | None = (
+        runs: tuple[tuple[Baseline, Training | None], ...] | None = (
             None if not job.done() else () if self.missing else job.result(0)
         )
-        return baselines
+        return runs
 
     def program(self) -> Levelwise | None:
         """Return NEST's program; None where it is not there, not wanted, or has no result."""

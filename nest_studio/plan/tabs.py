@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.costs import Interval, Report
+from nest_core.costs import Report
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.placement import RankMapping
 from nest_core.documents import (
@@ -29,6 +29,7 @@ from nest_core.documents import (
 from nest_core.planner.baselines import NAMES
 from nest_core.report.explain import (
     OtherJob,
+    Training,
     axes_table,
     binding_table,
     busiest_table,
@@ -165,27 +166,25 @@ def why_section(answer: Answer, scenario: Scenario, run: TrainingRun) -> None:
     best = answer.result.best
     st.space("small")
     facts("Why this plan" if best else "Your own plan", kind="nest-title")
-    if best is not None and answer.interval is not None:
+    if best is not None and answer.training is not None:
         facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
-        _training(answer, best, answer.interval, scenario, run)
+        _training(best, run.of(answer.training), scenario)
         sure_plan(answer, best, scenario)
         _explanations(best, scenario)
     _mine(answer, scenario)
 
 
-def _training(
-    answer: Answer, best: Report, interval: Interval, scenario: Scenario, run: TrainingRun
-) -> None:
+def _training(best: Report, run: Training, scenario: Scenario) -> None:
     """Days to train as a headline, and the placement to take along."""
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:
-        headline_row((training_headline(run.of(answer.scenario, best, interval)),), spans=True)
+        headline_row((training_headline(run),), spans=True)
     with placement:
         facts(
             "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
             "it and price it with nest-studio price --placement."
         )
-        name = file_stem(scenario_title(answer.scenario))
+        name = file_stem(scenario_title(scenario.values))
         with st.container(horizontal=True, gap="small"):
             download(
                 "↓ Placement (CSV)",

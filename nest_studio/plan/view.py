@@ -10,7 +10,7 @@ drawn, and hands on what a person makes of it, so there is one state and the add
 
 import html
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,12 +18,13 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.costs import Interval, Report, mfu_convention, spread_of
+from nest_core.costs import Report, mfu_convention, spread_of
 from nest_core.costs.communication import IterationPart, lost
 from nest_core.documents import as_markdown, capital, ceil_gib, plain
 from nest_core.documents.schema import parameter
-from nest_core.planner.baselines import NAMES, Baseline
+from nest_core.planner.baselines import NAMES
 from nest_core.report.explain import (
+    Training,
     calibration_in_words,
     fullest,
     fullest_words,
@@ -288,10 +289,10 @@ class Cards:
         answer: Answer,
         run: TrainingRun,
         parts: tuple[IterationPart, ...] | None,
-        baselines: tuple[Baseline, ...] | None,
+        others: Mapping[str, Training | None] | None,
     ) -> None:
         """Draw all four, as a fragment has to in every run; without a plan, that there is none."""
-        for place, card in zip(self._places, cards_of(answer, run, parts, baselines), strict=True):
+        for place, card in zip(self._places, cards_of(answer, run, parts, others), strict=True):
             place.html(card)
 
 
@@ -299,14 +300,23 @@ def cards_of(
     answer: Answer,
     run: TrainingRun,
     parts: tuple[IterationPart, ...] | None,
-    baselines: tuple[Baseline, ...] | None,
+    others: Mapping[str, Training | None] | None,
 ) -> tuple[str, ...]:
-    """The four cards; where there is no plan, that there is none."""
+    """The four cards; where there is no plan, that there is none.
+
+    Parameters
+    ----------
+    others : mapping or None
+        Training runs of the baselines by name; None while they are priced.
+    """
     best, interval, scenario = answer.best, answer.interval, answer.scenario
-    if best is None or interval is None:
+    if best is None or interval is None or answer.training is None:
         return tuple(empty_card(name, "no feasible plan") for name in _NAMES)
-    reference = _reference(scenario, run, baselines, interval)
-    estimate = run.of(scenario, best, interval)
+    rival = (others or {}).get(run.reference)
+    reference = Reference(
+        NAMES[run.reference], run.of(rival) if rival else None, pending=others is None
+    )
+    estimate = run.of(answer.training)
     counted = mfu_convention(scenario.model).startswith("as Megatron")
     printed = _PRINTED.get(scenario.stack.framework, "") if counted else ""
     return (
@@ -326,20 +336,6 @@ def cards_of(
             fullest_words(best),
         ),
     )
-
-
-def _reference(
-    scenario: ScenarioValues,
-    run: TrainingRun,
-    baselines: tuple[Baseline, ...] | None,
-    interval: Interval,
-) -> Reference:
-    if baselines is None:
-        return Reference(NAMES[run.reference], pending=True)
-    reports = {baseline.name: baseline.report for baseline in baselines if baseline.feasible}
-    report = reports.get(run.reference)
-    priced = run.of(scenario, report, interval) if report else None
-    return Reference(NAMES[run.reference], priced)
 
 
 def plan_line(answer: Answer) -> None:

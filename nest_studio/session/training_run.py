@@ -4,14 +4,12 @@ None of it changes the plan, so it is no part of a scenario; the address keeps i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from nest_core.costs import Interval, Report
 from nest_core.documents import preset_names
 from nest_core.documents.failures import DEFAULT, load_failures
 from nest_core.planner.baselines import NAMES
-from nest_core.report.explain.training import TOKENS_PER_PARAMETER, Training, training
-from nest_core.scenario import ScenarioValues
+from nest_core.report.explain.training import TOKENS_PER_PARAMETER, Training
 from nest_studio.form.fields import Number, OneOf, Widget, fold, widget
 
 __all__ = ["RUN", "TrainingRun", "training_run"]
@@ -49,11 +47,10 @@ class TrainingRun:
     usd_per_hour: float | None
     reference: str
 
-    def of(self, scenario: ScenarioValues, report: Report, interval: Interval) -> Training:
-        """Return the run of a plan; parameters as of `training`."""
-        if self.failures:
-            scenario = replace(scenario, failures=load_failures(self.failures))
-        return training(scenario, report, self.tokens, interval)
+    def of(self, planned: Training) -> Training:
+        """Return the run of a plan that was planned for the usual tokens and failures."""
+        failures = load_failures(self.failures) if self.failures else planned.goodput.file
+        return planned.under(failures, self.tokens or planned.tokens)
 
 
 def training_run() -> TrainingRun:

@@ -13,6 +13,8 @@ from nest_core.reliability.process import LOSSES, effective_shares
 from nest_core.scenario import ScenarioValues
 
 if TYPE_CHECKING:
+    from nest_core.documents.schema.failures import FailureFile
+    from nest_core.network import Network
     from nest_core.reliability.goodput import GoodputEstimate
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
@@ -75,6 +77,16 @@ class Training:
         """Days from the first token to the last."""
         return self.days_without_failures / self.effective_share
 
+    def under(self, failures: FailureFile, tokens: float) -> Training:
+        """Return the same plan's run on so many tokens with other failures."""
+        _require_tokens(tokens)
+        return replace(
+            self,
+            tokens=tokens,
+            iterations=self.iterations * (tokens / self.tokens),
+            goodput=self.goodput.under(failures),
+        )
+
     def days_with(self, spares: int) -> float:
         """Return days with so many spare hosts beside those of the fabric that the plan leaves."""
         goodput = self.goodput
@@ -120,8 +132,16 @@ def usual_tokens(scenario: ScenarioValues) -> float:
     return TOKENS_PER_PARAMETER * scenario.model.parameters
 
 
+def _require_tokens(tokens: float) -> None:
+    require(0 < tokens < float("inf"), "tokens", "must be a positive number", tokens, "correct it")
+
+
 def training(
-    scenario: ScenarioValues, report: Report, tokens: float | None, interval: Interval
+    scenario: ScenarioValues,
+    report: Report,
+    tokens: float | None,
+    interval: Interval,
+    network: Network | None = None,
 ) -> Training:
     """How long a plan trains on so many tokens; failures are in closed form.
 
@@ -133,6 +153,8 @@ def training(
         None: 20 per parameter.
     interval : Interval
         Of the report's time.
+    network : Network, optional
+        The scenario's fabric, collapsed, where it was.
 
     Raises
     ------
@@ -142,8 +164,8 @@ def training(
     from nest_core.reliability.goodput import estimate  # which counts parts as bills do
 
     count = usual_tokens(scenario) if tokens is None else tokens
-    require(0 < count < float("inf"), "tokens", "must be a positive number", count, "correct it")
-    problem = scenario.problem(report.plan.recompute)
+    _require_tokens(count)
+    problem = scenario.problem(report.plan.recompute, network)
     return Training(
         tokens=count,
         tokens_per_s=report.samples_per_s * scenario.sequence,

@@ -24,6 +24,7 @@ from nest_core.planner import (
 )
 from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.report.explain import Gain, NextBest, gains, name_stack_for_search, next_best
+from nest_core.report.explain.training import Training, training
 from nest_core.scenario import Scenario
 from nest_core.studies.recommended import DrawResult, Recommended, recommended, search_draws
 from nest_core.studies.solving import Stop, Tell
@@ -84,9 +85,9 @@ def problem_of(scenario: Scenario) -> Problem:
 
 def best_plan(
     scenario: Scenario, known: NamedPlans = (), *, progress: Tell, stop: Stop
-) -> tuple[SearchResult, Outline, Interval | None]:
+) -> tuple[SearchResult, Outline, Interval | None, Training | None]:
     """The result of a search from known plans, once stopped the best plan so far with its gap; its
-    network; and where the plan's time will lie."""
+    network; and where the plan's time will lie, and its training run."""
     values, problem = scenario.values, problem_of(scenario)
 
     result = search(
@@ -99,22 +100,26 @@ def best_plan(
         stop=stop,
     )
     result = name_stack_for_search(values, result)
-    interval = interval_of(values, problem, result.best) if result.best else None
-    return result, problem.network.outline, interval
+    if result.best is None:
+        return result, problem.network.outline, None, None
+    interval = interval_of(values, problem, result.best)
+    run = training(values, result.best, None, interval, problem.network)
+    return result, problem.network.outline, interval, run
 
 
 def priced_baselines(
     scenario: Scenario, *, progress: Tell, stop: Stop
-) -> tuple[Baseline, ...] | None:
-    """The baselines of a scenario but NEST's program, one after another; None once stopped."""
+) -> tuple[tuple[Baseline, Training | None], ...] | None:
+    """The baselines of a scenario but NEST's program with their training runs, one after another;
+    None once stopped."""
     values, problem = scenario.values, problem_of(scenario)
-    results: list[Baseline] = []
+    results: list[tuple[Baseline, Training | None]] = []
     names = [name for name in values.baselines if name != "nest"]
     for number, name in enumerate(names):
         if stop():
             return None
         progress(number / len(names), name)
-        results += evaluate_baselines(
+        (baseline,) = evaluate_baselines(
             problem,
             values.space,
             values.model,
@@ -123,6 +128,11 @@ def priced_baselines(
             as_in_paper=values.baseline_space == "paper",
             time_limit_s=values.time_limit_s,
         )
+        run = None
+        if baseline.feasible and baseline.report:
+            interval = interval_of(values, problem, baseline.report)
+            run = training(values, baseline.report, None, interval, problem.network)
+        results.append((baseline, run))
     return tuple(results)
 
 
