@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 from nest_core.api.answer import Answer
+from nest_core.report.explain.training import training
 from nest_studio.plan.view import cards_of
 from nest_studio.session.training_run import TrainingRun
 
@@ -16,9 +18,11 @@ _BIG = re.compile(r'class="nest-big[^"]*">([^<]*)')
 
 def shown_figures(answer: Answer) -> list[str]:
     """Those of an answer, as the page opens."""
-    return big_figures(
-        "".join(cards_of(answer, TrainingRun(None, None, None, "manual"), None, answer.baselines))
-    )
+    if answer.best and answer.interval:  # which workers tell the page
+        run = training(answer.scenario, answer.best, None, answer.interval)
+        answer = replace(answer, training=run)
+    form = TrainingRun(None, None, None, "manual")
+    return big_figures("".join(cards_of(answer, form, None, {})))
 
 
 def big_figures(text: str) -> list[str]:

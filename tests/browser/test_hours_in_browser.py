@@ -98,7 +98,7 @@ def test_a_teachers_hour(watched, tmp_path):
     window = watched()
     page = window.page
     page.set_viewport_size({"width": 1280, "height": 720})
-    window.go("learn?tour=off", "esson 1 of 12")
+    window.go("learn?tour=off", "esson 1 of 14")
     page.get_by_role("button", name="Present").click()
     window.stands("Hands are counted at the right.")
     assert not page.locator(".stSidebar, .stAppHeader").filter(visible=True).count()
@@ -124,7 +124,7 @@ def test_a_teachers_hour(watched, tmp_path):
     window.press("n")
     window.stands("Hands are counted at the right.")
     window.press("Escape")
-    window.stands("esson 2 of 12")
+    window.stands("esson 2 of 14")
 
     window.go("learn?lesson=bubble&bubble.show=true&tour=off", "Reveal")
     file = saved(page, "This lesson (HTML)", tmp_path / "bubble.html")

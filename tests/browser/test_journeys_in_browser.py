@@ -36,7 +36,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
         ("Compare", "Compared"),
         ("Explore", "Sweep parameters"),
         ("Paper", "Figure, table, section or algorithm of the paper"),
-        ("Lessons", "esson 1 of 12"),
+        ("Lessons", "esson 1 of 14"),
         ("Notebook", "Notebooks"),
     ):
         page.get_by_role("link", name=title, exact=True).click()
@@ -95,7 +95,7 @@ def test_a_plan_is_pinned_and_exported(watched, tmp_path):
 def test_a_lesson_is_predicted_revealed_and_kept_in_the_link(watched):
     window = watched()
     page = window.page
-    window.go("learn", text="esson 1 of 12")
+    window.go("learn", text="esson 1 of 14")
     assert not page.locator(PLOT).count()
     page.get_by_test_id("stRadioGroup").get_by_text("25 %").click()
     window.stands(shown=PLOT)

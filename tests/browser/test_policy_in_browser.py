@@ -67,7 +67,7 @@ def test_a_page_elsewhere_neither_frames_nor_reads_nor_opens_the_socket(page, st
 
 def test_the_studios_pages_load_nothing_from_elsewhere(page, studio_server):
     page.goto(f"{studio_server}/learn?tour=off")
-    page.get_by_text("esson 1 of 12").first.wait_for()
+    page.get_by_text("esson 1 of 14").first.wait_for()
     with elsewhere() as (address, asked):
         refused = page.evaluate(
             """async address => {

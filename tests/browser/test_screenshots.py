@@ -29,7 +29,7 @@ PAGES = {  # picture: where it begins, the link of the page, what stands there a
     "workload": (PLAN, "Workload", "Kept for backward"),
     "compare": ("compare?tour=off", "", "Whole bill per token against"),
     "explore": (f"explore?{SMALL}", "", "Sweep parameters"),
-    "learn": ("learn?tour=off", "", "esson 1 of 12"),
+    "learn": ("learn?tour=off", "", "esson 1 of 14"),
     "lesson": ("learn?lesson=steps&present=on&tour=off", "", "How much leaves each node?"),
     "measure": (f"measure?{SMALL}", "", "Drop what your jobs printed"),
 }

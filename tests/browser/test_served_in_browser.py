@@ -69,7 +69,7 @@ def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
             lambda answer: missed.append(answer.url) if answer.status >= 400 else None,
         )
         page.goto(f"{url}/learn")
-        page.get_by_text("esson 1 of 12").first.wait_for()
+        page.get_by_text("esson 1 of 14").first.wait_for()
         page.goto(f"{url}/?scenario=llama2-7b-64-h100&tour=off")
         page.get_by_text("Rests on").wait_for()
         page.get_by_role("link", name="Design", exact=True).click()

@@ -138,7 +138,7 @@ def test_the_program_is_told_what_the_price_says(reports):
             own = report.plan.stage_point(s)
             costs = stage_costs(problem, own, links(problem, own))
             c = CHOICES.index(stage.recompute)
-            assert costs.load(s, stage.virtual_stages, c) == _close(stage.micro_batch_s)
+            assert costs.load(s, stage.virtual_stages, c)[0] == _close(stage.micro_batch_s)
             assert costs.sync_seconds(s, stage.virtual_stages, c, stage.micro_batch_s) == _close(
                 stage.sync_s
             )
