@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
+from functools import partial
 
 from nest_core.api.answer import Answer
 from nest_core.report.explain.training import training
@@ -18,11 +19,13 @@ _BIG = re.compile(r'class="nest-big[^"]*">([^<]*)')
 
 def shown_figures(answer: Answer) -> list[str]:
     """Those of an answer, as the page opens."""
-    if answer.best and answer.interval:  # which workers tell the page
-        run = training(answer.scenario, answer.best, None, answer.interval)
-        answer = replace(answer, training=run)
+    others = {}
+    if answer.best and answer.interval:  # workers tell the page of runs
+        run = partial(training, answer.scenario, tokens=None, interval=answer.interval)
+        others = {of.name: run(of.report) for of in answer.baselines if of.feasible and of.report}
+        answer = replace(answer, training=run(answer.best))
     form = TrainingRun(None, None, None, "manual")
-    return big_figures("".join(cards_of(answer, form, None, {})))
+    return big_figures("".join(cards_of(answer, form, None, others)))
 
 
 def big_figures(text: str) -> list[str]:
