@@ -71,7 +71,6 @@ ABOVE_DOCUMENTS = {
         "bill",
         "reliability",
         "costs",
-        "costs.layout",
         "report.explain",
         "fabric",
         "hardware",

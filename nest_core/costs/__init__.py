@@ -23,9 +23,21 @@ from nest_core.costs.layout import (
     seatings,
     seatings_among,
 )
-from nest_core.costs.links import axis_groups, hop_times
+from nest_core.costs.links import PlanLinks, axis_groups, hop_times, links
 from nest_core.costs.offload import NO_OFFLOAD, Offload, offloaded
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
+from nest_core.costs.passes import (
+    BETWEEN,
+    LayerSeconds,
+    beside_passes,
+    buckets,
+    held,
+    layer_seconds,
+    pairs_passes,
+    pass_seconds,
+    pass_work,
+    with_launches,
+)
 from nest_core.costs.plan import (
     REPLAYED,
     SCHEDULES,
@@ -49,6 +61,7 @@ from nest_core.costs.plan_words import (
 )
 from nest_core.costs.price import Memory, Report, Stage, check_plan, price
 from nest_core.costs.problem import (
+    AXES_OF_CALLS,
     RECOMPUTE,
     Calls,
     LayerTable,
@@ -61,6 +74,7 @@ from nest_core.costs.ragged import plan_links, ragged_hops
 from nest_core.costs.schedules import (
     DELAYS,
     LATE,
+    MOST_PASSES,
     SPLIT,
     PassOrder,
     fullest_order,
@@ -68,18 +82,16 @@ from nest_core.costs.schedules import (
     in_flight,
     iteration_seconds,
     paces,
+    paired,
     replayed_seconds,
 )
 from nest_core.costs.software import most_nodes, software_of
 from nest_core.costs.stages import (
-    BETWEEN,
     Spans,
     StageCosts,
-    layer_seconds,
-    links,
+    hop_seconds,
     stage_costs,
     stage_memory,
-    traffic,
     update_layers,
 )
 from nest_core.costs.tables import (
@@ -91,10 +103,19 @@ from nest_core.costs.tables import (
     model_flops,
     state_bytes,
 )
-from nest_core.costs.zero import gathered, state_shares, step_share, update_seconds
+from nest_core.costs.zero import (
+    ZeroTraffic,
+    copy_seconds,
+    gathered,
+    state_shares,
+    step_share,
+    traffic,
+    update_seconds,
+)
 
 __all__ = [
     "AXES",
+    "AXES_OF_CALLS",
     "BETWEEN",
     "CERTAINTIES",
     "DELAYS",
@@ -102,6 +123,7 @@ __all__ = [
     "IDEAL_OVERLAP",
     "LATE",
     "MEGATRON_ORDER",
+    "MOST_PASSES",
     "NO_OFFLOAD",
     "NO_OVERLAP",
     "RECOMPUTE",
@@ -115,6 +137,7 @@ __all__ = [
     "Calls",
     "DeviceOrder",
     "Interval",
+    "LayerSeconds",
     "LayerTable",
     "Layout",
     "Memory",
@@ -123,6 +146,7 @@ __all__ = [
     "Overlap",
     "PassOrder",
     "Plan",
+    "PlanLinks",
     "Point",
     "Problem",
     "Report",
@@ -133,11 +157,15 @@ __all__ = [
     "StageStrategy",
     "StateBytes",
     "Whole",
+    "ZeroTraffic",
     "acting_zero",
     "axis_groups",
+    "beside_passes",
+    "buckets",
     "certainty_words",
     "check_plan",
     "condensed",
+    "copy_seconds",
     "degrees_in_words",
     "device_order",
     "dispatch_of",
@@ -146,7 +174,9 @@ __all__ = [
     "fits_chance",
     "fullest_order",
     "gathered",
+    "held",
     "hides_transfers",
+    "hop_seconds",
     "hop_times",
     "in_flight",
     "iteration_seconds",
@@ -160,6 +190,10 @@ __all__ = [
     "most_nodes",
     "offloaded",
     "paces",
+    "paired",
+    "pairs_passes",
+    "pass_seconds",
+    "pass_work",
     "places",
     "plan_columns",
     "plan_fields",
@@ -186,4 +220,5 @@ __all__ = [
     "traffic",
     "update_layers",
     "update_seconds",
+    "with_launches",
 ]

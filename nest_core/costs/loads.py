@@ -21,9 +21,10 @@ import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
 from nest_core.costs.communication import CLASSES
+from nest_core.costs.passes import BETWEEN, buckets
 from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
-from nest_core.costs.stages import BETWEEN, buckets, met
+from nest_core.costs.stages import met
 from nest_core.costs.zero import traffic
 from nest_core.network import (
     AS_BUSY,

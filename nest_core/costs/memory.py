@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.passes import held
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.schedules import fullest_order
-from nest_core.costs.stages import StageCosts, held
+from nest_core.costs.stages import StageCosts
 from nest_core.costs.zero import state_shares, whole_bytes
 
 __all__ = ["BUFFERS", "Memory", "stage_memory"]

@@ -12,21 +12,15 @@ import numpy as np
 
 from nest_core.costs.checks import check_plan
 from nest_core.costs.head_room import sure_words
+from nest_core.costs.links import PlanLinks
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.offload import offloaded
+from nest_core.costs.passes import LayerSeconds, layer_seconds, pairs_passes
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.schedules import fill_seconds, paces, replayed_seconds
-from nest_core.costs.stages import (
-    LayerSeconds,
-    PlanLinks,
-    StageCosts,
-    layer_seconds,
-    pairs_passes,
-    stage_costs,
-    update_layers,
-)
+from nest_core.costs.stages import StageCosts, stage_costs, update_layers
 from nest_core.documents.units import humanise_bytes
 from nest_core.network import FloatArray, IntArray
 

@@ -26,8 +26,18 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.costs import MEGATRON_ORDER, LayerTable, Point, Problem, condensed, links
-from nest_core.costs.stages import beside_passes, pass_seconds, pass_work, with_launches
+from nest_core.costs import (
+    MEGATRON_ORDER,
+    LayerTable,
+    Point,
+    Problem,
+    beside_passes,
+    condensed,
+    links,
+    pass_seconds,
+    pass_work,
+    with_launches,
+)
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime, TorusShape
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound

@@ -14,18 +14,20 @@ from nest_core.costs import (
     DELAYS,
     REPLAYED,
     SPLIT,
+    LayerSeconds,
     Layout,
     Plan,
+    PlanLinks,
     Point,
     Problem,
     StageCosts,
     StageStrategy,
     hides_transfers,
     in_flight,
+    layer_seconds,
     links,
     stage_costs,
 )
-from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds
 from nest_core.documents.presets import kept_within
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.interleaved import solve_interleaved

@@ -19,9 +19,7 @@ to recover:
 import math
 from dataclasses import dataclass
 
-from nest_core.costs import Plan, Problem
-from nest_core.costs.offload import offloaded
-from nest_core.costs.stages import held
+from nest_core.costs import Plan, Problem, held, offloaded
 from nest_core.documents.schema.failures import RecoveryTable
 from nest_core.documents.units import GB
 

@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from nest_core.costs import SPLIT, LayerTable, Plan, Point, Problem
-from nest_core.costs.problem import AXES_OF_CALLS
-from nest_core.costs.stages import BETWEEN, buckets
-from nest_core.costs.zero import ZeroTraffic, copy_seconds, traffic
+from nest_core.costs import (
+    AXES_OF_CALLS,
+    BETWEEN,
+    SPLIT,
+    LayerTable,
+    Plan,
+    Point,
+    Problem,
+    ZeroTraffic,
+    buckets,
+    copy_seconds,
+    traffic,
+)
 from nest_core.network import Kind
 
 __all__ = ["STREAMS", "WORK", "Call", "Entry", "StageWork"]

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem, device_order, offloaded
+from nest_core.costs import MOST_PASSES, PassOrder, Plan, Problem, device_order, offloaded
 from nest_core.costs.communication import CLASSES
 from nest_core.costs.loads import Loads
-from nest_core.costs.schedules import MOST_PASSES, PassOrder
 from nest_core.documents.errors import require
 from nest_core.network import FloatArray, IntArray
 from nest_core.simulator.classes import Classes

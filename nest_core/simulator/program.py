@@ -19,9 +19,15 @@ from itertools import zip_longest
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem, plan_links
-from nest_core.costs.schedules import PassOrder, paired
-from nest_core.costs.stages import pairs_passes, update_layers
+from nest_core.costs import (
+    PassOrder,
+    Plan,
+    Problem,
+    paired,
+    pairs_passes,
+    plan_links,
+    update_layers,
+)
 from nest_core.network import BoolArray, IntArray
 from nest_core.network.link_map import runs
 from nest_core.simulator.entries import (

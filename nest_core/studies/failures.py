@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan, price
-from nest_core.costs.layout import device_order
+from nest_core.costs import Plan, device_order, price
 from nest_core.documents import InputError, percent, plural, require
 from nest_core.fabric import Clos, Fabric, GraphFabric, counted_element, element_kinds, no_such
 from nest_core.fabric import without as fabric_without

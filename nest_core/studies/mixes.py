@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem
-from nest_core.costs.layout import device_order
+from nest_core.costs import Plan, Problem, device_order
 from nest_core.costs.parse import read_plan
 from nest_core.documents import InputError, load_toml, named_file, require
 from nest_core.documents.schema import checked

@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem
-from nest_core.costs.offload import offloaded
+from nest_core.costs import Plan, Problem, offloaded
 from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.simulator.classes import Members

@@ -85,8 +85,8 @@ def test_no_winner_is_faster_than_what_its_draw_alone_finds(asked, searched):
 
 
 def test_nine_local_prices_in_ten_are_those_of_price_within_three_parts_in_a_thousand():
-    """Where uplinks are few, what they carry and what hides of it multiply, and a draw may be on
-    the other side of where a pass hides all of its traffic.
+    """Where uplinks are few, what they carry and what hides of it multiply; and in a draw the host
+    may set the pace of forward passes (once in these forty, 2.45 standard deviations away).
     """
     scenario = load_scenario("llama3-70b-1024-h100-4to1")
     problem = scenario.problem()

@@ -28,7 +28,7 @@ from nest_core.calibration.training.predict import plan_of, predict, problem_of
 from nest_core.calibration.training.reading import read_runs
 from nest_core.calibration.training.runs import MeasuredRow, Run
 from nest_core.costs import RECOMPUTE, links
-from nest_core.costs.stages import layer_seconds
+from nest_core.costs.passes import layer_seconds
 from nest_core.hardware import Accelerator, Family, load_family
 
 __all__ = [

@@ -30,15 +30,18 @@ from functools import cache, partial
 import numpy as np
 
 from nest_core.costs import (
+    LayerSeconds,
     Plan,
+    PlanLinks,
     Point,
     Problem,
     StageStrategy,
+    layer_seconds,
     links,
     micro_batches,
     stage_costs,
+    stage_memory,
 )
-from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds, stage_memory
 from nest_core.network import IntArray
 from nest_core.planner.levelwise.limits import attempts, least_objective, longest_by_memory
 from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy, Stretch, stretch

@@ -17,8 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nest_core.costs import Point, Problem, StageCosts, hop_times, links, ragged_hops
-from nest_core.costs.stages import PlanLinks, hop_seconds
+from nest_core.costs import (
+    PlanLinks,
+    Point,
+    Problem,
+    StageCosts,
+    hop_seconds,
+    hop_times,
+    links,
+    ragged_hops,
+)
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 from nest_core.planner.levelwise.outer import Slots, Strategy, Stretch
 from nest_core.planner.program import Choices, CostTables, cost_tables
