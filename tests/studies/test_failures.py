@@ -14,7 +14,8 @@ from nest_core.fabric import element_kinds
 from nest_core.network import collapse, link_group_name
 from nest_core.scenario import load_fabric
 from nest_core.simulator import simulate
-from nest_core.studies.failures import break_elements, broken, single_failures, worst_failure
+from nest_core.studies.broken import broken
+from nest_core.studies.failures import break_elements, single_failures, worst_failure
 
 WORDS = "dp=4,tp=1,pp=2,micro_batch=2,zero=1"
 DEVICES = [0, 1, 2, 3, 4, 5, 6, 7]
