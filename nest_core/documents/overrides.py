@@ -34,9 +34,7 @@ MAX_SETTING = 8192
 def setting(text: str, option: str = "--set") -> tuple[str, Any]:
     """Key and value of one ``--set KEY=VALUE``, or of another option; the value is TOML."""
     key, equals, value = (part.strip() for part in text.partition("="))
-    require(
-        equals and key, option, "must read KEY=VALUE", text, "give a dotted key and a TOML value"
-    )
+    require(equals and key, option, "must read KEY=VALUE", text, "write a name, = and its value")
     require(
         len(text) <= MAX_SETTING,
         option,
