@@ -162,8 +162,7 @@ def break_elements(
     moved, reason = rest.moved(plan, network), ""
     same_plan = _played(values, moved, rest) if moved else None
     if moved is None:
-        needed, number = plan.devices_used, len(rest.devices)
-        reason = f"the plan needs {needed:,} devices, {number:,} are left"
+        reason = f"the plan needs {plan.devices_used:,} devices, {len(rest.devices):,} are left"
     elif same_plan is None:
         reason = "the plan's devices no longer all reach each other"
     lost = Failure(
@@ -213,8 +212,12 @@ class _Replanning:
             remaining, standing = without_spared(fabric, network, elements, self.spares)
             still_slow = {name: share for name, share in slow.items() if name not in elements}
             if not remaining and not still_slow:
-                seconds = self.before.seconds
-                return replace(best, replanned_s=seconds, replanned_plan=self.plan, spares=standing)
+                return replace(
+                    best,
+                    replanned_s=self.before.seconds,
+                    replanned_plan=self.plan,
+                    spares=standing,
+                )
             rest = broken(fabric, network, remaining, still_slow)
             is_same = tuple(remaining) == fail and still_slow == slow
             same_plan = lost.iteration if is_same else None
@@ -297,8 +300,9 @@ def single_failures(
 ) -> tuple[Failure, ...]:
     """Let every element fail that may, one at a time; return classes of them, the worst first.
 
-    Classes that leave the same of a fabric up to the numbers of its devices are planned anew once,
-    for the first of them. Planning anew never loses more than the same plan, so what loses less
+    A NIC and the only link that it has leave the same, so such classes are replayed once. Classes
+    that leave the same of a fabric up to the numbers of its devices are planned anew once, for the
+    first of them. Planning anew never loses more than the same plan, so what loses less
     than the worst so far is not planned anew.
 
     Parameters
@@ -311,15 +315,17 @@ def single_failures(
     network = collapse(values.fabric)
     before = simulate(values.problem(plan.recompute, network), plan)
     replanning = _Replanning(values, plan, before, spares, stop)
-    alike: dict[object, list[str]] = {}
+    alike: dict[tuple[str, object], list[str]] = {}
     for kind, name in named_elements(values.fabric, network):
         alike.setdefault((kind, _trace(values.fabric, before, name)), []).append(name)
-    groups: dict[tuple[bool, object], list[list[str]]] = {}
+    groups: dict[tuple[bool, object], list[tuple[object, list[str]]]] = {}
     failures: list[Failure] = []
-    for names in alike.values():
+    for (_, trace), names in alike.items():
         is_several = names[0].rsplit(" ", 1)[0] in _SEVERAL
         try:
-            groups.setdefault((is_several, replanning.shape_without(names[0])), []).append(names)
+            groups.setdefault((is_several, replanning.shape_without(names[0])), []).append(
+                (trace, names)
+            )
         except InputError as error:
             reason = error.rule.replace("must leave a", "leaves no", 1)
             failures.append(
@@ -332,14 +338,15 @@ def single_failures(
                     alike=len(names),
                 )
             )
+    same_plans: dict[object, Failure] = {}
     firsts: list[Failure] = []
-    others: dict[tuple[str, ...], list[list[str]]] = {}
-    for (is_several, _), classes in groups.items():
+    others: dict[tuple[str, ...], list[tuple[object, list[str]]]] = {}
+    for (is_several, _), ((trace, names), *rest) in groups.items():
         if is_several and not is_every:
             continue
-        lost = break_elements(values, plan, classes[0][:1], before=before)
-        firsts.append(replace(lost, alike=len(classes[0])))
-        others[lost.elements] = classes[1:]
+        lost = same_plans[trace] = break_elements(values, plan, names[:1], before=before)
+        firsts.append(replace(lost, alike=len(names)))
+        others[lost.elements] = rest
     worst = max((lost.loss for lost in failures if not lost.is_several), default=-1.0)
     for lost in sorted(firsts, key=lambda lost: (lost.is_several, -lost.loss)):
         if stop() or not (is_every or lost.loss > worst):
@@ -347,10 +354,12 @@ def single_failures(
         anew = replanning.of(lost, {})
         worst = max(worst, anew.least_loss)
         failures.append(replace(anew, iteration=None))
-        for names in others[lost.elements] if is_every else ():
-            same = break_elements(values, plan, names[:1], before=before)
-            again = replanning.of(replace(same, alike=len(names)), {})
-            failures.append(replace(again, iteration=None))
+        for trace, names in others[lost.elements] if is_every else ():
+            if trace not in same_plans:
+                same = break_elements(values, plan, names[:1], before=before)
+                same_plans[trace] = replace(same, iteration=None)
+            as_before = replace(same_plans[trace], elements=(names[0],), iteration=None)
+            failures.append(replanning.of(replace(as_before, alike=len(names)), {}))
     failures.sort(
         key=lambda lost: (
             lost.is_several,
@@ -384,5 +393,4 @@ def _trace(fabric: Fabric, before: Iteration, name: str) -> object:
     if len(was) != len(is_now):
         return name
     links = np.flatnonzero(was != is_now)
-    rates = zip(classes.link[links].tolist(), is_now[links].tolist(), strict=True)
-    return tuple(sorted(rates))
+    return tuple(sorted(zip(classes.link[links].tolist(), is_now[links].tolist(), strict=True)))

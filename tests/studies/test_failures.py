@@ -14,6 +14,7 @@ from nest_core.fabric import element_kinds
 from nest_core.network import collapse, link_group_name
 from nest_core.scenario import load_fabric
 from nest_core.simulator import simulate
+from nest_core.studies import failures
 from nest_core.studies.broken import broken
 from nest_core.studies.failures import break_elements, single_failures, worst_failure
 
@@ -128,6 +129,32 @@ def test_every_element_is_ranked_once_and_loses_what_its_class_says(values, plan
         classes = [f for f in ranked if f.elements[0].rsplit(" ", 1)[0] == kind]
         listed = [failure.loss for failure in classes for _ in range(failure.alike)]
         assert sorted(listed) == pytest.approx(sorted(expected), rel=1e-6, abs=1e-9)
+
+
+def test_a_nic_and_its_only_link_are_replayed_once(monkeypatch):
+    """Both are listed, each with what it takes by itself."""
+    values = small(planes=1)
+    network = collapse(values.fabric)
+    plan = job(values, network, WORDS, DEVICES)[1]
+    replayed = []
+
+    def counted(values, plan, fail, **more):
+        replayed.extend(fail)
+        return break_elements(values, plan, fail, **more)
+
+    monkeypatch.setattr(failures, "break_elements", counted)
+    listed = {lost.elements[0]: lost for lost in single_failures(values, plan)}
+    nic, link = listed["nic 4"], listed["device 4 up to leaf"]
+    assert nic.alike == link.alike == 4
+    assert nic.loss > 0
+    assert "nic 4" in replayed
+    assert "device 4 up to leaf" not in replayed
+    assert listed.pop("spine 0").reason.startswith("leaves no path")
+    for name, lost in listed.items():
+        alone = break_elements(values, plan, [name], replan=True)
+        assert (lost.loss, lost.replanned_loss) == pytest.approx(
+            (alone.loss, alone.replanned_loss), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("spares", [0, 1])
