@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import sqlite3
 import threading
@@ -148,21 +147,6 @@ def test_a_notebook_that_could_not_be_read_back_is_not_written(store):
     with pytest.raises(InputError, match="notebook must hold at most 5,000,000 bytes"):
         store.save("N", notes("x" * 5_000_000))
     assert store.open("N") is None
-
-
-def test_json_of_an_earlier_studio_becomes_an_ipynb_when_it_is_opened(store, url):
-    cell = {"id": "a", "kind": "note", "title": "Why", "note": "*so*", "inputs": {}}
-    old = json.dumps({"schema": 1, "name": "N", "cells": [cell]})
-    store.save("N", notes())
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        connection.execute("UPDATE notebooks SET document = ?", (old,))
-    saved = store.open("N")
-    assert saved.revision == 2
-    assert [cell.source for cell in saved.notebook.cells] == ["## Why\n\n*so*"]
-    assert store.open("N") == saved
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        ((kept,),) = connection.execute("SELECT document FROM notebook_versions").fetchall()
-    assert kept == old
 
 
 def append(url: str, who: str) -> int:

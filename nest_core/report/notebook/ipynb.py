@@ -1,7 +1,5 @@
 """The file of a notebook: an ``.ipynb`` of nbformat 4, whoever wrote it.
 
-Notebooks of the studio's own JSON, which versions before this one kept, are read as ``.ipynb`` too.
-
 A pin adds words, code that computes a result again, and its output. The inputs stand in the code as
 Python literals and in the cell's metadata as plain JSON, by which the studio knows its own cells.
 No cell needs another one: each runs in Jupyter as it stands.
@@ -20,12 +18,18 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from nest_core.api.answer import Answer
 from nest_core.api.studies import StudyResult
-from nest_core.documents import MAX_FILE_BYTES, InputError, as_markdown, assign, require, table
+from nest_core.documents import (
+    MAX_FILE_BYTES,
+    InputError,
+    as_markdown,
+    assign,
+    parsed_json,
+    require,
+)
 from nest_core.documents.schema import check_plain
 from nest_core.report.figures import Chart
 from nest_core.report.notebook.report import note_markdown
 from nest_core.report.tables import Table
-from nest_core.studies.parameters import renamed
 
 __all__ = [
     "KINDS",
@@ -271,8 +275,6 @@ def read_notebook(text: str, where: str = "notebook") -> NotebookNode:
         If it is too long, no JSON, or no notebook; the message says which part breaks what.
     """
     document = _document(text, where)
-    if "nbformat" not in document and {"schema", "cells"} <= document.keys():
-        return _converted(document, where)
     require(
         document.get("nbformat") == 4,
         where,
@@ -283,14 +285,15 @@ def read_notebook(text: str, where: str = "notebook") -> NotebookNode:
     try:
         _give_ids(document)
         nbformat.validate(nbformat.from_dict(document))
-    except (AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
+        plain = json.dumps(document, allow_nan=False)
+    except (AttributeError, KeyError, TypeError, ValueError, nbformat.ValidationError) as error:
         raise InputError(
             where,
             "must hold what the Jupyter notebook format asks for",
             " ".join(str(error).split("\n", 1)[0].split())[:200],
             "save it anew in Jupyter",
         ) from error
-    notebook: NotebookNode = nbformat.v4.reads(json.dumps(document))
+    notebook: NotebookNode = nbformat.v4.reads(plain)
     return notebook
 
 
@@ -312,45 +315,8 @@ def _document(text: str, where: str) -> dict[str, Any]:
         "larger",
         "split it",
     )
-    try:
-        document = json.loads(text)
-        json.dumps(document, allow_nan=False)
-    except (ValueError, RecursionError) as error:
-        raise InputError(where, "must be valid JSON", str(error), "save it anew") from error
+    document = parsed_json(text, where, "save it anew")
     check_plain(where, document)
     if not isinstance(document, dict):
         raise InputError(where, "must be a JSON object", document, "save it as .ipynb")
     return document
-
-
-def _converted(document: Mapping[str, Any], where: str) -> NotebookNode:
-    """Return the notebook of the studio's earlier JSON.
-
-    Figures come back when its cells are run.
-    """
-    cells: list[NotebookNode] = []
-    try:
-        for cell in document["cells"]:
-            inputs = {key: renamed(value) for key, value in cell.get("inputs", {}).items()}
-            added = pin_cells(cell["kind"], str(cell["title"]), str(cell.get("note", "")), inputs)
-            if cell["kind"] != "note" and cell.get("summary"):
-                added[-1].outputs = [_summary(cell["summary"])]
-            cells += added
-    except InputError:
-        raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            where,
-            "must be a notebook of the studio, with whole cells",
-            f"damaged ({error})",
-            "bring another",
-        ) from error
-    return new_notebook(cells)
-
-
-def _summary(summary: Mapping[str, Any]) -> NotebookNode:
-    """Return the figures that an earlier notebook kept of a cell, a line each."""
-    rows = [[name, str(value)] for row in summary["rows"] for name, value in row.items()]
-    text = f"Pinned {summary['date']}\n{table(['figure', 'value'], rows)}"
-    output: NotebookNode = nbformat.v4.new_output("display_data", data={"text/plain": text})
-    return output

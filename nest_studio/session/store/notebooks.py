@@ -81,8 +81,6 @@ class Notebooks:
     def open(self, name: str) -> SavedNotebook | None:
         """Return the notebook of a name; None if there is none.
 
-        One of the studio's earlier JSON is written back as ``.ipynb``, its JSON the version before.
-
         Raises
         ------
         InputError
@@ -102,11 +100,7 @@ class Notebooks:
                 "open another; this one is left as it is",
             )
         notebook = read_notebook(document, f"notebook {name}")
-        return (
-            self.save(name, notebook, revision)
-            if '"nbformat"' not in document
-            else SavedNotebook(name, notebook, revision, str(row.changed))
-        )
+        return SavedNotebook(name, notebook, revision, str(row.changed))
 
     def save(self, name: str, notebook: NotebookNode, revision: int = 0) -> SavedNotebook:
         """Store a notebook over the revision that it was made from, or as a new one.
