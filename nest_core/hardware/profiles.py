@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, Field, create_model
 
-from nest_core.documents import InputError, grouped, named_file, read_text, require
+from nest_core.documents import grouped, named_file, parsed_json, read_text, require
 from nest_core.documents.schema import Name, SchemaTable, checked
 from nest_core.workload import Kernel, Unit
 
@@ -235,14 +235,7 @@ def read_profile(text: str) -> Profile:
     InputError
         If it is not JSON, or not a profile; the message names the first field at fault.
     """
-    try:
-        document = json.loads(text)
-    except RecursionError as error:
-        raise InputError(
-            FIELD, "must not nest deeply", "nested too deeply", "measure it again"
-        ) from error
-    except ValueError as error:  # a syntax error, or a number too long to read
-        raise InputError(FIELD, "must be valid JSON", str(error), "measure it again") from error
+    document = parsed_json(text, FIELD, "measure it again")
     require(
         isinstance(document, dict),
         FIELD,

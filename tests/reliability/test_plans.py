@@ -14,8 +14,7 @@ from nest_core.costs.parse import read_plan
 from nest_core.documents.errors import InputError
 from nest_core.documents.failures import load_failures
 from nest_core.reliability.checkpoint import SavedState, saved_state, saving
-from nest_core.reliability.goodput import estimate
-from nest_core.reliability.parts import parts_used
+from nest_core.reliability.goodput import estimate, parts_used
 from nest_core.reliability.process import effective_shares
 from nest_core.scenario import load_scenario
 

@@ -8,7 +8,7 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.documents.failures import load_failures
 from nest_core.documents.presets import preset_names
-from nest_core.reliability.rates import cause_rates, rate_span
+from nest_core.reliability.goodput import cause_rates, rate_span
 
 HOUR = 3600.0
 
