@@ -80,9 +80,8 @@ def validity_json(validity: Validity | None) -> dict[str, Any]:
 
 def memory_json(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
     """Return memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
-    needed = report.fullest_bytes
     return spread_of(scenario.stack.framework).to_json(
-        needed, report.memory_limit_bytes, scenario.stack.name
+        report.fullest_bytes, report.memory_limit_bytes, scenario.stack.name
     )
 
 

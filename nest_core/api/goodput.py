@@ -14,6 +14,7 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs import Report
 from nest_core.costs import price as price_plan
 from nest_core.documents import (
+    DAY_S,
     NOTHING,
     format_days,
     humanise_bytes,
@@ -24,7 +25,6 @@ from nest_core.documents import (
     table,
 )
 from nest_core.documents.failures import load_failures
-from nest_core.documents.units import DAY_S
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
 from nest_core.reliability.goodput import GoodputEstimate

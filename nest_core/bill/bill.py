@@ -30,8 +30,7 @@ from nest_core.bill.lines import (
 )
 from nest_core.bill.prices import NONE, PriceRange, Prices
 from nest_core.documents import humanise_power, require
-from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
-from nest_core.fabric.lattice import torus_of
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph, torus_of
 
 __all__ = ["Bill", "bill", "inventory", "media_by_tier"]
 

@@ -37,8 +37,7 @@ from nest_core.bill.counts import clos_places
 from nest_core.bill.counts_drawn import DrawnLinks, drawn_links
 from nest_core.bill.inventory import Hall, Inventory, LinkCount
 from nest_core.bill.prices import Prices
-from nest_core.fabric import Clos, Dragonfly, Element, Fabric, GraphFabric, IntArray, Torus
-from nest_core.fabric.lattice import Lattice
+from nest_core.fabric import Clos, Dragonfly, Element, Fabric, GraphFabric, IntArray, Lattice, Torus
 
 __all__ = [
     "Bundle",

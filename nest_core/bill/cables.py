@@ -31,8 +31,7 @@ from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import Ends, MediaChoice, choose, listed_switch
 from nest_core.bill.prices import Prices
 from nest_core.documents import as_cell, require, summed
-from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
-from nest_core.fabric.lattice import lattice_of
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph, lattice_of
 
 __all__ = [
     "COLUMNS",

@@ -351,10 +351,9 @@ def _bought(line: BillLine) -> OwnedLine:
 def _kept(fabric: Fabric, prices: Prices, power: PriceRange) -> list[OwnedLine]:
     """Return storage, hall, energy and staff."""
     keep = prices.ownership
-    years = keep.years.typical
     kW = math.ceil(power.typical / 1e3 - 1e-9)
     staff = keep.staff_usd_per_year
-    wages = years * staff.range if staff else None
+    wages = keep.years.typical * staff.range if staff else None
     return [
         _flat("storage", "storage", fabric.devices, "device", keep.storage_usd_per_device),
         _flat("hall", "hall, power and cooling", kW, "kW", keep.hall_usd_per_kW),

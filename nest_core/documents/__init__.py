@@ -49,6 +49,7 @@ from nest_core.documents.text import (
     truncated,
 )
 from nest_core.documents.units import (
+    DAY_S,
     GB,
     GIB,
     MICROSECOND,
@@ -89,6 +90,7 @@ from nest_core.documents.units import (
 )
 
 __all__ = [
+    "DAY_S",
     "GB",
     "GIB",
     "MAX_FILE_BYTES",

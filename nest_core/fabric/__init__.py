@@ -18,6 +18,7 @@ from nest_core.fabric.failing import counted_element, element_kinds, no_such, wi
 from nest_core.fabric.files import build_fabric
 from nest_core.fabric.graph import MAX_LINKS, Element, GraphFabric, Link, as_graph, node_name
 from nest_core.fabric.hierarchical import Hierarchical, Tier
+from nest_core.fabric.lattice import Lattice, lattice_of, torus_of
 from nest_core.fabric.scale_up import ScaleUp
 from nest_core.fabric.subnet import SubnetSwitch, packed_table
 from nest_core.fabric.torus import Torus, tpu_slice
@@ -36,6 +37,7 @@ __all__ = [
     "GraphFabric",
     "Hierarchical",
     "IntArray",
+    "Lattice",
     "Link",
     "LinkGraph",
     "Routing",
@@ -50,9 +52,11 @@ __all__ = [
     "heights",
     "hops",
     "inner_switches",
+    "lattice_of",
     "no_such",
     "node_name",
     "packed_table",
+    "torus_of",
     "tpu_slice",
     "without",
 ]

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.fabric import Fabric, GraphFabric, Torus
 from nest_core.fabric.arrange import hops
 from nest_core.fabric.checks import IntArray
-from nest_core.fabric.torus import MAX_DIAMETER
+from nest_core.fabric.fabric import Fabric
+from nest_core.fabric.graph import GraphFabric
+from nest_core.fabric.torus import MAX_DIAMETER, Torus
 
 __all__ = ["Lattice", "lattice_of", "torus_of"]
 

@@ -24,7 +24,16 @@ from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, exchange, level_blocks, ring
 from nest_core.network.levels import Level, Network, Outline
 from nest_core.network.link_graph import DEVICE, Path, parts, shortest_paths
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap, Routes
+from nest_core.network.link_map import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LinkMap,
+    Routes,
+    rank_within,
+    runs,
+    scrambled,
+)
 from nest_core.network.patterns import REMOTE_HOPS, block_levels, collapse_error
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.steps import CollectiveStep, Steps
@@ -104,8 +113,11 @@ __all__ = [
     "message_time",
     "parts",
     "price_phases",
+    "rank_within",
     "reduce_scatters",
     "ring",
+    "runs",
+    "scrambled",
     "shortest_paths",
     "transfers",
     "tree_all_reduce",

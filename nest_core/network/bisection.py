@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.fabric import MAX_EXPLICIT_DEVICES, Fabric
-from nest_core.fabric.lattice import torus_of
+from nest_core.fabric import MAX_EXPLICIT_DEVICES, Fabric, torus_of
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_graph import NIC, Links, read_links

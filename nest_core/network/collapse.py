@@ -18,8 +18,7 @@ from functools import singledispatch
 import numpy as np
 
 from nest_core.documents.units import plural
-from nest_core.fabric import TABLED, Clos, Dragonfly, Fabric, Hierarchical, Torus
-from nest_core.fabric.lattice import lattice_of
+from nest_core.fabric import TABLED, Clos, Dragonfly, Fabric, Hierarchical, Torus, lattice_of
 from nest_core.network.dragonfly import dragonfly_network
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_map import (

@@ -289,12 +289,11 @@ def dragonfly_network(fabric: Dragonfly) -> Network:
     """Levels node, router, group and global, those left out that join nothing."""
     hop, device = fabric.hop_latency_s, fabric.devices_per_node
     nodes, routers = fabric.nodes_per_router, fabric.routers_per_group
-    port, local = fabric.port_bandwidth_Bps, fabric.local_bandwidth_Bps
     beyond = (fabric.groups - 1) * fabric.links_per_pair
     uplinks = [
         ("node", device, 1, fabric.intra_bandwidth_Bps, fabric.intra_latency_s),
-        ("router", nodes, 1, port, 2 * hop),
-        ("group", routers, routers - 1, local, 3 * hop),
+        ("router", nodes, 1, fabric.port_bandwidth_Bps, 2 * hop),
+        ("group", routers, routers - 1, fabric.local_bandwidth_Bps, 3 * hop),
         ("global", fabric.groups, beyond, fabric.global_bandwidth_Bps, 5 * hop),
     ]
     levels: list[Level] = []

@@ -630,12 +630,11 @@ class Frontier:
         """
         row, part = columns.row, self.rows.chosen(columns.row)
         tp, cp, dp, pp = part.column("tp"), part.column("cp"), part.dp, part.pp
-        reach, owners = part.reach, part.owners
         instances = columns.instances(dp * cp)
         ranks = RankColumns(
             tp,
             cp,
-            reach,
+            part.reach,
             dp,
             pp,
             columns.outer,
@@ -673,7 +672,7 @@ class Frontier:
                 ranks=ranks,
                 micro_batches=m,
                 zero=columns.zero,
-                expert_sharers=owners,
+                expert_sharers=part.owners,
                 instances=instances,
                 rounds=columns.rounds,
                 transfer_s=transfers,

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from nest_core.costs import REPLAYED, USUAL_SCHEDULES
 from nest_core.documents.errors import require
 from nest_core.documents.schema import Range, SearchTable, WorkloadTable
-from nest_core.fabric import Fabric
-from nest_core.fabric.lattice import torus_of
+from nest_core.fabric import Fabric, torus_of
 from nest_core.planner import ORDERS, SearchSpace
 from nest_core.workload import RECOMPUTE, Model, check_modules, offloading, recomputation
 

@@ -24,8 +24,7 @@ from nest_core.documents import InputError, load_toml, named_file, require
 from nest_core.documents.schema import checked
 from nest_core.documents.schema.mix import MixFile, PopulationFile, RunTable
 from nest_core.fabric import without
-from nest_core.network import BusyLink, IntArray, Network, busiest_links, collapse
-from nest_core.network.link_map import rank_within
+from nest_core.network import BusyLink, IntArray, Network, busiest_links, collapse, rank_within
 from nest_core.scenario import Scenario, ScenarioValues, fabric_document, scenario_document
 from nest_core.simulator import simulate
 from nest_core.studies.neighbours import simulate_jobs

@@ -328,7 +328,6 @@ def _evaluated(
     tied = count(graph["logits"].weights[0], at, graph["logits"].split) if is_tied else 0.0
     inner = kind.endswith("block")
     # A last collective says its whole buffer; what leaves is divided like what enters.
-    shares = entry.split
     return Layer(
         kind=kind,
         operators=tuple(operator for operator in evaluated if operator.op != "collective"),
@@ -337,7 +336,7 @@ def _evaluated(
         expert_parameters=routed,
         tied_parameters=tied,
         input_bytes=strategy.width * count(entry.shape, at, entry.split) if inner else 0.0,
-        output_bytes=0.0 if kind == "head" else strategy.width * count(last.shape, at, shares),
+        output_bytes=0.0 if kind == "head" else strategy.width * count(last.shape, at, entry.split),
         recomputable=inner,
         gradient_bytes=gradient_bytes(graph, at, strategy.width),
         modules=_modules(graph, evaluated, at, strategy) if inner else (),

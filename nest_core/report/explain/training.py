@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nest_core.costs import Interval, Report, Span
-from nest_core.documents.errors import require
-from nest_core.documents.units import DAY_S
+from nest_core.documents import DAY_S, require
 from nest_core.reliability.process import LOSSES, effective_shares
 from nest_core.scenario import ScenarioValues
 

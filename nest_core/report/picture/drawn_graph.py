@@ -23,8 +23,7 @@ import numpy as np
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
 from nest_core.costs.loads import Loads
 from nest_core.documents import grouped, summed
-from nest_core.fabric import Element, GraphFabric, heights, inner_switches, node_name
-from nest_core.fabric.lattice import lattice_of
+from nest_core.fabric import Element, GraphFabric, heights, inner_switches, lattice_of, node_name
 from nest_core.network import GraphLinkMap
 from nest_core.report.picture.aggregate import MAX_PAIRS, MIN_PITCH, gap, opacity
 from nest_core.report.picture.frame import Frame, frame_of

@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nest_core.costs.parse import read_plan
-from nest_core.documents import format_ratio, from_gbps_bytes
+from nest_core.documents import DAY_S, format_ratio, from_gbps_bytes
 from nest_core.documents.failures import load_failures
 from nest_core.documents.schema import checked
 from nest_core.documents.schema.mix import MixFile
-from nest_core.documents.units import DAY_S
 from nest_core.reliability.checkpoint import availability_s, young_s
 from nest_core.reliability.goodput import GoodputEstimate, estimate
 from nest_core.reliability.process import Shares, effective_shares

@@ -16,8 +16,7 @@ from nest_core.costs import Plan, Report
 from nest_core.costs.communication import IterationPart, iteration_parts
 from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
-from nest_core.documents import capital, percent
-from nest_core.documents.errors import InputError
+from nest_core.documents import InputError, capital, percent
 from nest_core.fabric import Fabric
 from nest_core.interop.exporters import RELEASES, ExportRefused, export_plan
 from nest_core.network import BusyLink
