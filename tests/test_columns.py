@@ -38,7 +38,7 @@ def results(tmp_path_factory):
         "place": nest.place(small, "dp=64"),
         "levels": nest.levels("h100-spine-leaf-64"),
         "sweep": nest.sweep(small, micro_batch=[4, 2, 1], oversubscription=[2.0, 1.0]),
-        "compare": nest.compare({"a": small, "b": wide}, budget=budget),
+        "compare": nest.compare({"a": small, "b": wide}, budget=budget, level_wise=True),
         "ratios": nest.ratios(small, {"llama2-7b": 2, "qwen2-7b": 1}, loss=0.002),
         "study": nest.study(STUDY),
         "design": nest.design(design),

@@ -217,6 +217,7 @@ def compare(
     *,
     budget: Mapping[str, Any] | None = None,
     failures: bool = True,
+    level_wise: bool = False,
     device_usd: float | None = None,
     prices: Mapping[str, Any] | None = None,
     assumed: Mapping[str, Any] | None = None,
@@ -232,6 +233,8 @@ def compare(
         fabric is scaled to it too; None is what the first network takes.
     failures : bool
         Whether one failed switch is tried.
+    level_wise : bool
+        Whether NEST's level-wise program plans beside the exact search.
     device_usd : float, optional
         US dollars of an accelerator with its share of the server; the listed estimate without it.
     prices : mapping, optional
@@ -247,13 +250,8 @@ def compare(
     InputError
         For scenarios, a budget or assumptions that are none.
     """
-    require(
-        isinstance(failures, bool),
-        "failures",
-        "must be True or False",
-        failures,
-        "give one of them",
-    )
+    for name, given in (("failures", failures), ("level_wise", level_wise)):
+        require(isinstance(given, bool), name, "must be True or False", given, "give one of them")
     entries = (
         {name: load(scenario) for name, scenario in scenarios.items()}
         if isinstance(scenarios, Mapping)
@@ -264,6 +262,7 @@ def compare(
             list(entries.items()),
             budget=budget,
             failures=failures,
+            level_wise=level_wise,
             device_usd=device_usd,
             prices=prices,
             assumed=assumed,

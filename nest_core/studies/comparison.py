@@ -16,6 +16,7 @@ from nest_core.costs.price import Report
 from nest_core.documents import InputError, assign, csv_text, require
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
 from nest_core.network import collapse, level_blocks
+from nest_core.planner.baselines import evaluate_baselines
 from nest_core.report.explain.training import usual_tokens
 from nest_core.scenario import (
     OF_FAILURES,
@@ -134,6 +135,7 @@ def compare(
     *,
     budget: Mapping[str, Any] | None = None,
     failures: bool = True,
+    level_wise: bool = False,
     device_usd: float | None = None,
     prices: Mapping[str, Any] | None = None,
     assumed: Mapping[str, Any] | None = None,
@@ -150,6 +152,8 @@ def compare(
         of None is what the first network costs or draws.
     failures : bool
         Whether the worst single failure is sought.
+    level_wise : bool
+        Whether NEST's level-wise program plans beside the exact search.
     device_usd : float, optional
         US dollars of an accelerator with its share of the server; the listed server's without it.
     prices : mapping, optional
@@ -183,6 +187,7 @@ def compare(
             limit,
             listed,
             failures=failures,
+            level_wise=level_wise,
         )
         candidates.append(replace(candidate, **more))
     result = comparison_of([scenario for _, scenario in entries], candidates, limit)
@@ -251,6 +256,7 @@ def further_figures(
     prices: Mapping[str, Any] | None = None,
     *,
     failures: bool = False,
+    level_wise: bool = False,
     stop: Stop = never,
 ) -> dict[str, Any]:
     """Return fields of a candidate that take searches of their own; parameters as of `compare`.
@@ -267,6 +273,16 @@ def further_figures(
         more["failure"] = worst_failure(values, report.plan, spares, stop=stop)
     if budget is not None:
         more["at_budget"] = at_budget(scenario, budget, listed, stop=stop)
+    if level_wise:
+        (more["nest"],) = evaluate_baselines(
+            values.problem(),
+            values.space,
+            values.model,
+            ("nest",),
+            as_in_paper=values.baseline_space == "paper",
+            time_limit_s=values.time_limit_s,
+            ours=report,
+        )
     return more
 
 

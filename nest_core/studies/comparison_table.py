@@ -1,7 +1,7 @@
 """The table of a comparison: figures line by line, a value and a text per candidate."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from nest_core.bill.prices import PriceRange
 from nest_core.costs import Report, plan_fields, span_in_words
@@ -20,6 +20,7 @@ from nest_core.documents.units import (
     signed,
 )
 from nest_core.hardware.posterior import SHARE
+from nest_core.planner.baselines import NAMES, Waterfall
 from nest_core.report.explain.summary import bottleneck, quantity
 from nest_core.report.explain.words import losses_in_words, spares_in_words
 from nest_core.scenario.document import fabric_title
@@ -31,6 +32,7 @@ __all__ = ["ComparisonLine", "lines"]
 
 Value = float | str | None
 _SAME = 5e-4
+_NOTHING_S = 1e-9
 _ROUNDING = 5e-6
 _FAILED = "Worst single failure"
 
@@ -65,7 +67,8 @@ class ComparisonLine:
     def column(self) -> str:
         """The figure's name among columns of rows, with its unit."""
         name = column_of(self.figure, self.unit)
-        return f"set_{name}" if self.part == "Scenario" else name
+        prefix = {NAMES["nest"]: "level_wise_", "Scenario": "set_"}.get(self.part, "")
+        return f"{prefix}{name}"
 
     @property
     def differs(self) -> tuple[bool, ...]:
@@ -81,6 +84,7 @@ def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[Compa
     """
     return (
         *_result(candidates),
+        *_level_wise(candidates),
         *_cost(candidates),
         *_whole(candidates),
         *_failed(candidates),
@@ -182,6 +186,41 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
                 "1",
                 gaps,
                 percent_column(gaps),
+                beside=False,
+            )
+        )
+    return rows
+
+
+def _level_wise(every: Sequence[Candidate]) -> list[ComparisonLine]:
+    """Return what NEST's program promised, takes and loses by; nothing where not asked for."""
+    if all(baseline.nest is None for baseline in every):
+        return []
+    part = NAMES["nest"]
+    baselines = [baseline.nest for baseline in every]
+    runs = [baseline.report if baseline and baseline.feasible else None for baseline in baselines]
+    takes = [run.iteration_s if run else None for run in runs]
+    promised = [
+        baseline.promised_s if baseline and baseline.feasible else None for baseline in baselines
+    ]
+    falls = [baseline.waterfall if baseline else None for baseline in baselines]
+    rows = [
+        _numbers(part, "Iteration time", "s", takes, humanise_seconds, beside=False),
+        _numbers(part, "Promised", "s", promised, humanise_seconds, beside=False),
+    ]
+    for term in fields(Waterfall):
+        lost = [getattr(fall, term.name) if fall else None for fall in falls]
+        rows.append(
+            _numbers(
+                part,
+                f"Lost to its {term.name.replace('_', ' ')}",
+                "s",
+                lost,
+                lambda value: (
+                    "0"
+                    if abs(value) < _NOTHING_S
+                    else f"{'−' if value < 0 else ''}{humanise_seconds(abs(value))}"
+                ),
                 beside=False,
             )
         )

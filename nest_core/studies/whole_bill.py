@@ -31,6 +31,7 @@ from nest_core.costs import Interval, Problem, Report, Span
 from nest_core.documents.errors import require
 from nest_core.documents.schema import StudyTable, parameter
 from nest_core.network import Level, LevelBlocks, without_detours
+from nest_core.planner.baselines import Baseline
 from nest_core.report.explain.training import Training, training
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
@@ -425,6 +426,8 @@ class Candidate(WholeBill):
         Where its devices meet.
     settings : tuple of (str, str)
         Keys of the scenario that are not the same in all candidates, with this one's values.
+    nest : Baseline or None
+        NEST's level-wise program, where it was asked for.
     """
 
     scenario: ScenarioValues
@@ -432,6 +435,7 @@ class Candidate(WholeBill):
     levels: tuple[Level, ...]
     blocks: LevelBlocks = field(compare=False)
     settings: tuple[tuple[str, str], ...] = ()
+    nest: Baseline | None = None
 
     @property
     def bill(self) -> Bill:

@@ -323,6 +323,7 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
             "compare.budget": next(name for name, of in BUDGETS.items() if of == kind),
             "compare.budget_value": fitted[0] if fitted else None,
             "compare.failures": bool(inputs.get("failures", True)),
+            "compare.level_wise": bool(inputs.get("level_wise", False)),
         }
     )
     use_prices(inputs)

@@ -237,6 +237,14 @@ def more_to_find() -> dict[str, Any]:
             help="Every device, node, NIC, link and switch fails, one at a time, those that are "
             "alike once: the same plan, and planned anew with the bill's spare nodes.",
         )
+        asks["level_wise"] = st.toggle(
+            "NEST's level-wise program",
+            False,
+            key="compare.level_wise",
+            bind=ADDRESS,
+            help="The paper's own program beside the exact search: what it promised, what it "
+            "takes, and what the difference comes from. Some seconds for each scenario.",
+        )
         summary("budget, failures")
     return asks
 

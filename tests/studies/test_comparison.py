@@ -15,6 +15,7 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.planner import search
+from nest_core.report.figures.comparison import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.comparison import MOST, compare, differing, settings_of
 from nest_core.studies.equal_budget import MAX_DEVICES, Budget, at_budget
@@ -65,6 +66,26 @@ def test_a_scenario_beside_itself_differs_in_nothing():
     assert second.pop("scenario") == "b"
     assert first == second
     assert found.candidates[0].settings == ()
+
+
+def test_nests_program_stands_beside_the_exact_search_where_it_is_asked_for():
+    plain = compare(**inputs(quick("a"), quick("b", workload__global_batch_sequences=512)))
+    assert [one.nest for one in plain.candidates] == [None, None]
+    entries = (quick("a"), quick("b", workload__global_batch_sequences=512))
+    found = compare(**inputs(*entries) | {"level_wise": True})
+    part = [line for line in found.lines() if line.part == "NEST, level-wise program (paper)"]
+    assert part[1].figure == "Promised"
+    for place, one in enumerate(found.candidates):
+        assert part[0].values[place] == one.nest.report.iteration_s
+        lost = sum(line.values[place] for line in part[2:])
+        assert lost == pytest.approx(one.nest.report.iteration_s - one.report.iteration_s, abs=1e-9)
+    assert len(found.lines()) == len(plain.lines()) + len(part)
+    (picture,) = set(map(_title, pictures(found))) - set(map(_title, pictures(plain)))
+    assert picture == "NEST's level-wise program and the exact search tie everywhere"
+
+
+def _title(picture):
+    return picture.title
 
 
 @pytest.mark.parametrize("name", ["h100-spine-leaf-64", "dgx-superpod-h100", "v100-pods-64"])

@@ -18,6 +18,7 @@ from nest_core.documents import (
     Fact,
     does,
     humanise,
+    humanise_seconds,
     join_words,
     joined,
     percent,
@@ -74,13 +75,15 @@ class _Panel:
 def pictures(comparison: Comparison) -> tuple[Chart, ...]:
     """Return all figures of a comparison.
 
-    Throughput; at equal budget and with one failure, where asked for; stage balance; levels.
+    Throughput; at equal budget, with one failure, and NEST's program, where asked for; stage
+    balance; levels.
     """
     every = comparison.candidates
     return (
         _throughput(every),
         *([_equal_budget(comparison)] if comparison.budget is not None else []),
         *([_losses(every)] if any(candidate.failure for candidate in every) else []),
+        *([_level_wise(every)] if any(candidate.nest for candidate in every) else []),
         _balance(every),
         levels_picture(every),
     )
@@ -120,6 +123,47 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
         f"Training throughput, {unit}",
         " ".join(reading),
         figure,
+    )
+
+
+def _level_wise(every: Sequence[Candidate]) -> Chart:
+    """Draw iterations under both planners, and what NEST's promised; one scale for all."""
+    runs = [c.nest if c.nest and c.nest.feasible else None for c in every]
+    exact = [candidate.report.iteration_s if candidate.report else None for candidate in every]
+    takes = [run.report.iteration_s if run and run.report else None for run in runs]
+    promised = [run.promised_s if run else None for run in runs]
+    scale, unit = axis_unit(max([*(value or 0.0 for value in exact + takes), 1e-9]), "s")
+    panels = [
+        _Panel(
+            f"{name}, {unit}",
+            [value and value / scale for value in values],
+            [humanise_seconds(value) if value else "no plan" for value in values],
+        )
+        for name, values in (
+            ("exact search (ours)", exact),
+            ("NEST takes", takes),
+            ("NEST promised", promised),
+        )
+    ]
+    ratios = [
+        (level_wise / ours - 1.0, candidate.name)
+        for candidate, ours, level_wise in zip(every, exact, takes, strict=True)
+        if ours and level_wise
+    ]
+    ratio, name = max(ratios, key=lambda pair: abs(pair[0]), default=(0.0, ""))
+    way = "slower" if ratio > 0 else "faster"
+    finding = (
+        "has no plan here"
+        if not ratios
+        else "and the exact search tie everywhere"
+        if abs(ratio) < _SAME
+        else f"is up to {percent(abs(ratio))} {way} ({name})"
+    )
+    return Chart(
+        f"NEST's level-wise program {finding}",
+        f"Iteration under the exact search and NEST, level-wise program (paper), {unit}",
+        "Shorter is better. What makes the difference stands in the table, cause by cause.",
+        _bars(every, panels),
     )
 
 

@@ -42,15 +42,16 @@ def further_design(
     first : Scenario or None
         What a budget without a value is that of; None without a budget.
     asks : mapping
-        Budget, failures and prices as `compare` takes them.
+        Budget, failures, level_wise and prices as `compare` takes them.
     """
-    progress(0.0, "switches that fail, equal budget")
+    progress(0.0, "switches that fail, equal budget, NEST's program")
     more = further_figures(
         scenario,
         report,
         budget_of(asks["budget"], first.values, asks["prices"]) if first else None,
         asks["prices"],
         failures=asks["failures"],
+        level_wise=asks["level_wise"],
         stop=stop,
     )
     return None if stop() else more
