@@ -1,7 +1,5 @@
 """What failures leave of a plan, and the days that training takes with them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

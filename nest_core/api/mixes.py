@@ -1,7 +1,5 @@
 """Jobs that share a fabric: who slows whom on which links, or what places cost a population."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

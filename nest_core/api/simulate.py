@@ -1,7 +1,5 @@
 """An iteration of a plan event by event, beside what was planned and what a profiler traced."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -407,13 +407,13 @@ def _bound(
 
 def _launches(graph: Graph, running: list[Operator], replays: set[str]) -> float:
     """Return what the host issues: kernels and collectives of both passes and of replays."""
-    number = sum(
+    return sum(
         issued(op.forward) * (1 + (op.name in replays)) + issued(op.backward) for op in running
+    ) + sum(
+        len(node.forward) * (1 + (node.name in replays)) + len(node.backward)
+        for node in graph.nodes
+        if node.op == "collective"
     )
-    for node in graph.nodes:
-        if node.op == "collective":
-            number += len(node.forward) * (1 + (node.name in replays)) + len(node.backward)
-    return number
 
 
 def _kept(

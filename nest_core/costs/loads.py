@@ -12,7 +12,6 @@ link is busy, except where it hides behind compute.
 Under static ECMP one draw of the hash stands for all.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -26,6 +25,7 @@ from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import met
 from nest_core.costs.zero import traffic
+from nest_core.documents import summed
 from nest_core.network import (
     AS_BUSY,
     BusyLink,
@@ -236,22 +236,21 @@ def _count_calls(counter: _Counter, report: Report, point: Point, mine: list[int
             stage = report.stages[s]
             layers = _layers(stage.virtual_stages)
             choice = counter.problem.layer_rows(stage.recompute, stage.virtual_stages)
-            sends[s] = _equal(calls.number[layers], calls.bytes[layers], m)
+            once = _equal(calls.number[layers], calls.bytes[layers], m)
             again = _equal(
                 calls.replay_number[choice, layers], calls.replay_bytes[choice, layers], m
             )
-            for size, times in again.items():
-                sends[s][size] = sends[s].get(size, 0.0) + times
+            sends[s] = summed((*once.items(), *again.items()))
         counter.collective(axis, point, axis, calls.kind, sends)
 
 
 def _equal(number: FloatArray, total: FloatArray, times: float) -> dict[float, float]:
     """Messages by size: ``number`` equal ones of ``total`` bytes, layer by layer."""
-    sizes: dict[float, float] = defaultdict(float)
-    for count, size in zip(number.tolist(), total.tolist(), strict=True):
-        if count > 0 and size > 0:
-            sizes[size / count] += count * times
-    return dict(sizes)
+    return summed(
+        (size / count, count * times)
+        for count, size in zip(number.tolist(), total.tolist(), strict=True)
+        if count > 0 and size > 0
+    )
 
 
 def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:
@@ -277,11 +276,11 @@ def _shards_sent(
     sends = {}
     for s in mine:
         held_here = elements[_layers(report.stages[s].virtual_stages)]
-        sent: dict[float, float] = defaultdict(float)
-        for size, times in sizes:
-            for count in held_here[held_here > 0].tolist():
-                sent[size * count] += times
-        sends[s] = dict(sent)
+        sends[s] = summed(
+            (size * count, times)
+            for size, times in sizes
+            for count in held_here[held_here > 0].tolist()
+        )
     return sends
 
 

@@ -290,11 +290,13 @@ def _times(
     else:
         forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
         back = [backward_seconds(op, accelerator, precision) for op in layer.operators]
-    weight = 0.0
-    for op in layer.operators:
-        if op.backward and op.backward[-1].unit == "gemm":
-            last = op.backward[-1], accelerator, precision
-            weight += least_seconds(*last) if bound else kernel_seconds(*last, op.op, "backward")
+    weight = sum(
+        least_seconds(op.backward[-1], accelerator, precision)
+        if bound
+        else kernel_seconds(op.backward[-1], accelerator, precision, op.op, "backward")
+        for op in layer.operators
+        if op.backward and op.backward[-1].unit == "gemm"
+    )
     seconds = dict(zip((op.name for op in layer.operators), forward, strict=True))
     replays = [layer.replayed(name) for name in recomputations]
     replay = tuple(float(sum(seconds[op.name] for op in operators)) for operators, _ in replays)
@@ -332,26 +334,28 @@ def _parts(call: Collective) -> int:
 
 def _calls(layer: Layer, axis: str) -> list[tuple[float, float]]:
     """Return number and bytes of an axis's calls, both passes."""
-    calls = []
-    for call in layer.collectives:
-        if call.axis == axis:
-            number = _parts(call) * (call.forward + call.backward)
-            calls.append((float(number), number * call.bytes))
-    return calls
+    return [
+        (float(number), number * call.bytes)
+        for call in layer.collectives
+        if call.axis == axis
+        for number in [_parts(call) * (call.forward + call.backward)]
+    ]
 
 
 def _replayed(
     layer: Layer, axis: str, recomputations: tuple[str, ...], which: int
 ) -> tuple[float, ...]:
     """Return number (0) or bytes (1) of the calls that each recomputation repeats."""
-    calls = []
-    for name in recomputations:
-        once = 0.0
-        for call in layer.replayed(name)[1]:
-            if call.axis == axis:
-                once += _parts(call) * call.forward * (call.bytes if which else 1.0)
-        calls.append(once)
-    return tuple(calls)
+    return tuple(
+        float(
+            sum(
+                _parts(call) * call.forward * (call.bytes if which else 1.0)
+                for call in layer.replayed(name)[1]
+                if call.axis == axis
+            )
+        )
+        for name in recomputations
+    )
 
 
 @kept_per_edition(64)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from nest_core.documents import summed
 from nest_core.fabric.arrange import hops
 from nest_core.fabric.checks import IntArray
 from nest_core.fabric.fabric import Fabric
@@ -204,10 +205,14 @@ def _degrees(shape: Sequence[int], wrap: Sequence[bool]) -> Counter[int]:
     degrees: Counter[int] = Counter({0: 1})
     for size, closes in zip(shape, wrap, strict=True):
         along = {2: size} if closes else {1: 2, 2: size - 2} if size > 1 else {0: 1}
-        wider: Counter[int] = Counter()
-        for (so_far, many), (more, times) in itertools.product(degrees.items(), along.items()):
-            wider[so_far + more] += many * times
-        degrees = wider
+        degrees = Counter(
+            summed(
+                (so_far + more, many * times)
+                for (so_far, many), (more, times) in itertools.product(
+                    degrees.items(), along.items()
+                )
+            )
+        )
     return +degrees
 
 

@@ -21,7 +21,13 @@ from typing import Any
 
 import networkx as nx
 
-from nest_core.documents import InputError, from_gbps_bytes, from_microseconds, require
+from nest_core.documents import (
+    InputError,
+    from_gbps_bytes,
+    from_microseconds,
+    require,
+    summed,
+)
 from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.checks import positive, whole
 from nest_core.fabric.clos import Clos
@@ -210,16 +216,16 @@ def _shared(total: int, before: Sequence[int]) -> list[int]:
 
 def _check_ports(drawing: Drawing, switches: Collection[str]) -> None:
     """Return that neither the switches nor those above them have more links than ports."""
-    used: defaultdict[str, int] = defaultdict(int)
-    touched = set(switches)
-    for link in drawing["link"]:
-        for end, other in (("a", "b"), ("b", "a")):
-            used[link[end]] += link.get("count", 1)
-            if link[other] in switches:
-                touched.add(link[end])
+    ends = [
+        (link[end], link[other], link.get("count", 1))
+        for link in drawing["link"]
+        for end, other in (("a", "b"), ("b", "a"))
+    ]
+    used = summed((end, count) for end, _, count in ends)
+    touched = {*switches, *(end for end, other, _ in ends if other in switches)}
     for entry in drawing["element"]:
         ports = entry.get("radix", 0) * entry.get("count", 1)
-        if entry["id"] in touched and 0 < ports < used[entry["id"]]:
+        if entry["id"] in touched and 0 < ports < used.get(entry["id"], 0):
             raise InputError(
                 "ratio",
                 f"must leave {entry['id']} at its {ports:,} ports or fewer",

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from nest_core.documents import summed
 from nest_core.fabric import BoolArray, Clos, Dragonfly, IntArray
 
 __all__ = [
@@ -296,13 +297,9 @@ def scale_up_link_map(
 
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(slots))
-    number: dict[tuple[int, int], int] = {}
-    rate: list[float] = []
-    for a, b, bandwidth in links:
-        graph.add_edge(a, b)
-        for pair in ((a, b), (b, a)):
-            number[pair] = len(rate)
-            rate.append(bandwidth)
+    ways = [(ends, rate) for a, b, rate in links for ends in ((a, b), (b, a))]
+    graph.add_edges_from(ends for ends, _ in ways)
+    number = {ends: at for at, (ends, _) in enumerate(ways)}
     start, link, share = [0], [], []
     distance = np.zeros((slots, slots), dtype=np.int64)
     for a in range(slots):
@@ -310,10 +307,11 @@ def scale_up_link_map(
             if a != b:
                 paths = list(nx.all_shortest_paths(graph, a, b))
                 distance[a, b] = len(paths[0]) - 1
-                parts: dict[int, float] = {}
-                for path in paths:
-                    for hop in itertools.pairwise(path):
-                        parts[number[hop]] = parts.get(number[hop], 0.0) + 1 / len(paths)
+                parts = summed(
+                    (number[hop], 1 / len(paths))
+                    for path in paths
+                    for hop in itertools.pairwise(path)
+                )
                 link += list(parts)
                 share += list(parts.values())
             start.append(len(link))
@@ -321,8 +319,8 @@ def scale_up_link_map(
     return ScaleUpLinkMap(
         node,
         slot,
-        len(rate),
-        np.tile(np.array(rate), nodes),
+        len(ways),
+        np.tile(np.array([rate for _, rate in ways]), nodes),
         np.array(start),
         np.array(link, dtype=np.int64),
         np.array(share),

@@ -131,10 +131,10 @@ def collapse_error(network: Network) -> float:
     if network.devices == 1:
         return 0.0
     tree = levels_only(network)
-    worst = 0.0
-    for phases in _placements(network):
-        link, level = (_seconds(entry, phases) for entry in (network, tree))
-        worst = max(worst, abs(level / link - 1.0) if link else 0.0)
+    seconds = (
+        (_seconds(network, phases), _seconds(tree, phases)) for phases in _placements(network)
+    )
+    worst = max((abs(level / link - 1.0) for link, level in seconds if link), default=0.0)
     return float(worst) if worst > 1e-9 else 0.0
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, get_args, get_type_hints
 
 from pydantic import Field
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require, summed
 from nest_core.documents.schema import Name, label
 from nest_core.workload.graph import Graph, load_pattern, load_trace
 
@@ -316,10 +316,7 @@ class Model:
     @property
     def kinds(self) -> dict[str, int]:
         """Kinds of its layers, in the order of their first ones, and how many there are of each."""
-        counts: dict[str, int] = {}
-        for kind, count in self.runs:
-            counts[kind] = counts.get(kind, 0) + count
-        return counts
+        return summed(self.runs)
 
     @property
     def parameters(self) -> int:

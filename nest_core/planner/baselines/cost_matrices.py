@@ -33,7 +33,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.communication import with_tables
 from nest_core.costs.links import PlanLinks, group_times
-from nest_core.documents.units import capital, humanise_seconds
+from nest_core.documents import capital, grouped, humanise_seconds
 from nest_core.network import (
     REMOTE_HOPS,
     BoolArray,
@@ -144,10 +144,7 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
     """
     view = on_levels(problem)
     depth = len(view.network.nesting)
-    pp = plan.point.pp
-    stages: dict[Point, list[int]] = {}
-    for stage in range(pp):
-        stages.setdefault(plan.stage_point(stage), []).append(stage)
+    stages = grouped((plan.stage_point(stage), stage) for stage in range(plan.point.pp))
     read = {point: _read(view, plan, point) for point in stages}
     ranks, rows, owned = {}, [], []
     for name in MATRIX_CLASSES:

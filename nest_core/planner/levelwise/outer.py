@@ -26,6 +26,7 @@ from functools import cache
 import numpy as np
 
 from nest_core.costs import DeviceOrder, Point, Problem, micro_batches
+from nest_core.documents import grouped
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.frontier import lower_bounds
@@ -271,10 +272,11 @@ class OuterPoints:
 
         ``usual`` is the width of the best plan so far, 0 if there is none.
         """
-        alike: dict[tuple[int, int], list[Outer]] = {}
-        for outer in sorted(equal, key=lambda outer: outer.widths):
-            if outer.slots[0].order == PAPER_ORDER:
-                alike.setdefault((outer.dp, outer.micro_batch), []).append(outer)
+        alike = grouped(
+            ((outer.dp, outer.micro_batch), outer)
+            for outer in sorted(equal, key=lambda outer: outer.widths)
+            if outer.slots[0].order == PAPER_ORDER
+        )
         for (dp, micro_batch), outers in alike.items():
             span = self._problem.network.devices // dp
             outers = [outer for outer in outers if outer.widths[0] + outers[0].widths[0] <= span]

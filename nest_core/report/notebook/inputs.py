@@ -61,7 +61,7 @@ def checked_inputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         If they are not of this kind, or a scenario in them is none or names a file.
     """
     check_plain("inputs", inputs)
-    result = checked(_TABLES[kind], inputs, "inputs.").model_dump(exclude_unset=True)
+    result = checked(_TABLES[kind], dict(inputs), "inputs.").model_dump(exclude_unset=True)
     if kind == "comparison" and not 2 <= len(result["entries"]) <= 6:
         raise InputError(
             "inputs.entries", "must be two to six", len(result["entries"]), "change it"
