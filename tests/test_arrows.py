@@ -141,7 +141,7 @@ ABOVE_DOCUMENTS = {
         "workload",
     },
     "report.picture": {"bill", "costs", "fabric", "network", "planner.baselines", "report"},
-    "report.notebook": {"api", "report", "report.figures", "scenario"},
+    "report.notebook": {"api", "report", "report.figures", "scenario", "studies"},
     "teaching.drawings": {
         "costs",
         "network",

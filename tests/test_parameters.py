@@ -26,6 +26,7 @@ from nest_core.documents.schema import (
     parameter,
 )
 from nest_core.documents.schema.checking import alternatives
+from nest_core.report.notebook.inputs import checked_inputs
 from nest_core.scenario import Scenario, expanded, load_scenario, scenario_document
 from nest_core.studies.parameters import distinct, parse_values, sweep_parameters
 from nest_studio.form.fabric import fabric_fields, fabric_words
@@ -150,6 +151,14 @@ def test_a_default_of_a_file_is_a_value():
         of = parameter(key)
         if of.default is not None and not isinstance(of.default, list):
             assert of.checked(of.default) == of.default
+
+
+def test_notebooks_from_before_say_knob():
+    """What notebooks have kept is read as what it is called now."""
+    document, _ = scenario_document(SMALL)
+    old = {"document": document, "x": {"knob": "zero", "values": [0, 1]}, "y": None}
+    new = old | {"x": {"parameter": "zero", "values": [0, 1]}}
+    assert checked_inputs("sweep", old) == new | {"overrides": {}}
 
 
 def test_a_parameter_that_no_file_has_is_none():

@@ -7,7 +7,7 @@ people stands beside it, so that a page's header and the key of a row are of one
 import re
 from collections.abc import Mapping
 
-__all__ = ["COLUMNS", "KEY_UNITS", "column_of", "column_words"]
+__all__ = ["COLUMNS", "KEY_UNITS", "RENAMED", "column_of", "column_words"]
 
 COLUMNS: Mapping[str, str] = {
     "iteration_time_s": "iteration time, s",
@@ -68,6 +68,8 @@ _UNITS = {
 """Ends of names, and the units that they stand for."""
 
 _SUFFIXES = {unit: end for end, unit in _UNITS.items()} | {"USD": "usd", "down : up": ""}
+RENAMED = {"iteration_s": "iteration_time_s"}
+"""What files that were written before call a column, and its name."""
 _NAMES = {words.lower(): name for name, words in COLUMNS.items()} | {
     "iteration, s": "iteration_time_s",
     "pipeline bubble": "bubble",
@@ -78,9 +80,10 @@ _NAMES = {words.lower(): name for name, words in COLUMNS.items()} | {
     "zero stage": "zero",
     "micro-batch": "micro_batch_sequences",
     "80 % interval": "tokens_per_s_interval",
+    "80% interval": "tokens_per_s_interval",
     "throughput per network watt, tokens/s/w": "tokens_per_s_per_network_W",
 }
-"""Also as tables of people call them."""
+"""Also as tables of people, and files written before, call them."""
 
 
 def column_of(words: str, unit: str = "") -> str:
@@ -107,7 +110,7 @@ def column_of(words: str, unit: str = "") -> str:
     phrase = f"{words}, {_UNITS[suffix]}" if suffix else words
     plain = re.sub(r"\W+", "_", words.lower()).strip("_")
     column = _NAMES.get(phrase.lower()) or (f"{plain}_{suffix}" if suffix else plain)
-    return words if words in COLUMNS else column
+    return words if words in COLUMNS else RENAMED.get(column, column)
 
 
 def column_words(name: str) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "parameter_named",
     "parse_values",
     "ratio_parameters",
+    "renamed",
     "sweep_parameters",
     "with_values",
 ]
@@ -54,6 +55,15 @@ def parameter_named(
         else "pick " + ", ".join(candidate.name for candidate in available)
     )
     raise InputError(field, "must be a parameter of the scenario", name, hint)
+
+
+def renamed(swept: Any) -> Any:
+    """Return what a sweep varies by its present name; notebooks written before say knob."""
+    return (
+        {"parameter": swept["knob"], "values": swept["values"]}
+        if isinstance(swept, Mapping) and swept.keys() == {"knob", "values"}
+        else swept
+    )
 
 
 def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.documents import load_toml, named_file, preset_path, require
+from nest_core.documents.columns import RENAMED
 from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,
@@ -230,8 +231,8 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
         file.question,
         tuple(members),
         axes,
-        tuple(dict.fromkeys(file.metrics)),
-        {name: _bound(name, bound) for name, bound in file.constraints.items()},
+        tuple(dict.fromkeys(RENAMED.get(name, name) for name in file.metrics)),
+        {RENAMED.get(name, name): _bound(name, bound) for name, bound in file.constraints.items()},
         file.design,
     )
     require(

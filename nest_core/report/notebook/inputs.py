@@ -12,6 +12,7 @@ from pydantic import BaseModel, create_model
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import SchemaTable, check_plain, checked
 from nest_core.scenario import Scenario
+from nest_core.studies.parameters import renamed
 
 __all__ = ["SCENARIO_KINDS", "checked_inputs"]
 
@@ -36,6 +37,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
         entries=list[_ENTRY],
         budget=(_BUDGET | None, None),
         failures=(bool, True),
+        level_wise=(bool, False),
         device_usd=(float | None, None),
         prices=(dict[str, float | str] | None, None),
         assumed=(dict[str, float | str | None] | None, None),
@@ -61,7 +63,8 @@ def checked_inputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         If they are not of this kind, or a scenario in them is none or names a file.
     """
     check_plain("inputs", inputs)
-    result = checked(_TABLES[kind], dict(inputs), "inputs.").model_dump(exclude_unset=True)
+    renamed_inputs = {key: renamed(value) for key, value in inputs.items()}
+    result = checked(_TABLES[kind], renamed_inputs, "inputs.").model_dump(exclude_unset=True)
     if kind == "comparison" and not 2 <= len(result["entries"]) <= 6:
         raise InputError(
             "inputs.entries", "must be two to six", len(result["entries"]), "change it"
