@@ -49,6 +49,7 @@ from nest_core.studies.whole_bill import spare_nodes
 __all__ = ["Simulated", "TraceDiff", "diff", "simulate"]
 
 EACH = ("each",)
+QUANTILES = {"p50_s": 0.5, "p95_s": 0.95}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,14 +88,6 @@ class Simulated(Result):
     drawn_s: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def quantiles_s(self) -> tuple[float, float] | None:
-        """Median and 95th percentile over draws; None where no route is a hash."""
-        if len(self.drawn_s) < 2:
-            return None
-        middle, high = np.quantile(self.drawn_s, [0.5, 0.95]).tolist()
-        return middle, high
-
-    @property
     def difference(self) -> float:
         """How much longer than planned it takes, relative; negative where it is shorter."""
         return self.iteration.seconds / self.report.iteration_s - 1.0
@@ -124,9 +117,11 @@ class Simulated(Result):
             "wall_s": self.wall_s,
             "failures": [failure.to_json() for failure in self.failures],
             "worst_failure": self._worst(),
-            "draws": dict(zip(("p50_s", "p95_s"), self.quantiles_s, strict=True))
+            "draws": {
+                name: float(np.quantile(self.drawn_s, share)) for name, share in QUANTILES.items()
+            }
             | {"number": len(self.drawn_s)}
-            if self.quantiles_s
+            if len(self.drawn_s) > 1
             else None,
             **self._broken(),
         }
@@ -135,12 +130,6 @@ class Simulated(Result):
         """Return the worst single failure where each was tried, as `compare` prints it."""
         worst = self.failures[0] if len(self.failures) > 1 else None
         return {"lost": worst.least_loss, "what": worst.words} if worst else None
-
-    def _draws_in_words(self) -> list[str]:
-        if self.quantiles_s is None:
-            return []
-        middle, high = map(humanise_seconds, self.quantiles_s)
-        return [f"p50 {middle}, p95 {high} over {len(self.drawn_s)} draws of the fabric's hash"]
 
     def _broken(self) -> dict[str, Any]:
         """Return what fields are where elements fail together."""
@@ -189,7 +178,7 @@ class Simulated(Result):
                 f"{humanise_seconds(self.iteration.seconds)} event by event, "
                 f"{humanise_seconds(self.report.iteration_s)} planned: "
                 f"{signed_percent(self.difference, 2)}",
-                *self._draws_in_words(),
+                *filter(None, [draws_in_words(self.drawn_s)]),
                 f"stage {stage.stage} waits least:",
                 "",
                 table(["term", "planned, s", "simulated, s", "difference, s"], texts),
@@ -200,13 +189,28 @@ class Simulated(Result):
         )
 
 
+def draws_in_words(drawn_s: FloatArray) -> str:
+    """Return what a plan takes over draws of a hash, s; empty where no route is a hash.
+
+    Examples
+    --------
+    >>> draws_in_words(np.array([1.0, 1.0, 1.0, 2.0]))
+    "p50 1 s, p95 1.85 s over 4 draws of the fabric's hash"
+    """
+    if len(drawn_s) < 2:
+        return ""
+    middle, high = (humanise_seconds(np.quantile(drawn_s, share)) for share in QUANTILES.values())
+    return f"p50 {middle}, p95 {high} over {len(drawn_s)} draws of the fabric's hash"
+
+
 def _failures_text(failures: Sequence[Failure]) -> str:
     rows = []
     for failure in failures:
         alike = f" and {plural(failure.alike - 1, 'other')}" if failure.alike > 1 else ""
         anew = percent(failure.replanned_loss) if failure.is_replanned else "–"
-        names = ", ".join(failure.elements)
-        rows.append([f"{names}{alike}", percent(failure.loss), anew, failure.note])
+        rows.append(
+            [f"{', '.join(failure.elements)}{alike}", percent(failure.loss), anew, failure.note]
+        )
     return table(["without, or slow", "loss", "planned anew", ""], rows)
 
 

@@ -194,18 +194,18 @@ def stages_of(problem: Problem, plan: Plan) -> IntArray:
     return stage_of
 
 
-FEWEST_DRAWS, TASKS_OF_DRAWS = 4, 4_000_000
+FEWEST_DRAWS, CHEAP_TASKS = 4, 600_000
+"""Draws of an iteration that has more tasks; as many are played in about a second."""
 
 
 def drawn_seconds(problem: Problem, iteration: Iteration) -> FloatArray:
     """Return what a plan takes under draws of the fabric's hash, shape (draws,).
 
-    All draws, or as many as are played within some seconds; its own where nothing is hashed.
+    All draws where one is cheap, else a few; its own where nothing is hashed.
     Quantiles of it say how an unlucky hash slows the plan down.
     """
-    draws = max(FEWEST_DRAWS, TASKS_OF_DRAWS // len(iteration.begins_s))
-    draws = min(draws, problem.network.link_map.variants)
+    draws = problem.network.link_map.variants
+    draws = draws if len(iteration.begins_s) <= CHEAP_TASKS else min(draws, FEWEST_DRAWS)
     if draws == 1:
         return np.array([iteration.seconds])
-    every = (simulate(problem, iteration.plan, draw=draw).seconds for draw in range(draws))
-    return np.fromiter(every, np.float64)
+    return np.array([simulate(problem, iteration.plan, draw=draw).seconds for draw in range(draws)])

@@ -19,7 +19,15 @@ from nest_core.fabric import Clos, Fabric, GraphFabric, counted_element, element
 from nest_core.fabric import without as fabric_without
 from nest_core.network import FloatArray, IntArray, Network, TreeLinkMap, collapse, link_group_name
 
-__all__ = ["Broken", "broken", "gone_devices", "named_elements", "only_device", "without_spared"]
+__all__ = [
+    "Broken",
+    "broken",
+    "failing_kinds",
+    "gone_devices",
+    "named_elements",
+    "only_device",
+    "without_spared",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,9 +138,9 @@ def _links_by_name(network: Network) -> dict[str, int]:
     return names
 
 
-def _kinds(fabric: Fabric, network: Network) -> dict[str, int]:
-    """Return how many elements of each kind may fail, NICs among them."""
-    is_clos = isinstance(fabric, Clos) and isinstance(network.link_map, TreeLinkMap)
+def failing_kinds(fabric: Fabric, *, is_tree: bool = True) -> dict[str, int]:
+    """Return how many elements of each kind may fail, NICs among them where links are a tree's."""
+    is_clos = isinstance(fabric, Clos) and is_tree
     nics = {"nic": fabric.nodes * fabric.nics_per_node} if is_clos else {}  # type: ignore[attr-defined]
     return element_kinds(fabric) | nics
 
@@ -149,7 +157,8 @@ def only_device(fabric: Fabric, network: Network, name: str) -> str | None:
 
 def _link(fabric: Fabric, network: Network, name: str) -> tuple[IntArray, FloatArray]:
     """Return both ways of a link or of a NIC, and its share of each link group."""
-    link_map, kinds = network.link_map, _kinds(fabric, network)
+    link_map = network.link_map
+    kinds = failing_kinds(fabric, is_tree=isinstance(link_map, TreeLinkMap))
     capacity_Bps = link_map.capacity_Bps
     element = counted_element(name, kinds)
     if element is not None and isinstance(fabric, Clos) and isinstance(link_map, TreeLinkMap):
@@ -178,7 +187,8 @@ def _moved_links(before: Network, after: Network, links: IntArray) -> IntArray:
 
 def named_elements(fabric: Fabric, network: Network) -> Iterator[tuple[str, str]]:
     """Yield every element that is left by its kind."""
-    for kind, number in _kinds(fabric, network).items():
+    is_tree = isinstance(network.link_map, TreeLinkMap)
+    for kind, number in failing_kinds(fabric, is_tree=is_tree).items():
         names = (f"{kind} {n}" for n in range(number))
         yield from ((kind, name) for name in names if name not in fabric.missing)
     if isinstance(fabric, GraphFabric):

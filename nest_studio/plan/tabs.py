@@ -56,12 +56,14 @@ from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_f
 from nest_core.report.notebook import table_output
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, file_stem, scenario_title
+from nest_core.studies.broken import failing_kinds
 from nest_core.workload.model_files import model_of, model_table
 from nest_studio.components.show import download, facts, headline_row, show_picture, told
 from nest_studio.form import OWN_MODEL, upload, use_model
 from nest_studio.jobs.tasks.plans import (
     PlanPictures,
     plan_bindings,
+    plan_draws,
     plan_equations,
     plan_failures,
     plan_links,
@@ -87,6 +89,8 @@ FORM_KEYS = (
     "workload.optimizer",
     "workload.attention",
 )
+MOST_OFFERED = 64
+"""Elements of a kind that a list has; others can be typed."""
 EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
 
 or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
@@ -332,9 +336,9 @@ def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
 
 
 def _verdict(report: Report) -> str:
-    fullest = report.fullest_bytes
     fits = (
-        f"Fits: {humanise_bytes(fullest)} of {humanise_bytes(report.memory_limit_bytes)}."
+        f"Fits: {humanise_bytes(report.fullest_bytes)} of "
+        f"{humanise_bytes(report.memory_limit_bytes)}."
         if report.feasible
         else f"Does not fit: {report.reason}."
     )
@@ -442,6 +446,14 @@ def timeline_part(answer: Answer, scenario: Scenario) -> None:
         show_picture(drawn.timeline, "timeline", wide)
         show_picture(drawn.links, "links", wide)
         show_picture(drawn.beside, "levels", narrow)
+    if getattr(scenario.fabric, "routing", "") == "ecmp" and answer.best is not None:
+        with told():
+            words = panel(
+                submitted(plan_draws, scenario, answer.best, place="draws", urgent=False),
+                "Playing it under other hashes",
+                key="draws",
+            )
+            facts(words or "", kind="nest-quiet")
     part = st.expander("Break it", key="break-it", on_change="rerun")
     if part.open and answer.best is not None:
         with part:
@@ -449,15 +461,21 @@ def timeline_part(answer: Answer, scenario: Scenario) -> None:
 
 
 def _broken(scenario: Scenario, best: Report) -> None:
-    """Both losses of elements that a person names, or of those that may be the worst."""
-    names, lost = st.columns([832, 304], gap="large")
-    written = names.text_input(
-        "Elements, one at a time",
-        key="break-elements",
-        placeholder="leaf 3; nic 5; device 7",
-        help="A device, node, NIC, leaf, spine, rail, plane or link by its name, as nest-studio "
-        "simulate --fail takes it; more than one behind semicolons. Without any: what may be "
-        "the worst single failure.",
+    """Both losses of an element that a person picks, above those of what may be the worst."""
+    name, lost = st.columns([832, 304], gap="large")
+    element = name.selectbox(
+        "Element",
+        [
+            f"{kind} {number}"
+            for kind, count in failing_kinds(scenario.fabric).items()
+            for number in range(min(count, MOST_OFFERED))
+        ],
+        None,
+        key="break-element",
+        accept_new_options=True,
+        placeholder="leaf 3, nic 5, device 0 up to leaf",
+        help="Pick, or type the name of any device, node, NIC, leaf, spine, rail, plane or link as "
+        "nest-studio simulate --fail takes it. Below stands what may be the worst single failure.",
     )
     percent = lost.number_input(
         "Speed lost, %",
@@ -468,19 +486,16 @@ def _broken(scenario: Scenario, best: Report) -> None:
         help="At 100 it fails; below, it is slow: a device computes, a link or switch carries "
         "so much less.",
     )
-    elements = tuple(filter(None, map(str.strip, (written or "").split(";"))))
-    slow = percent / 100 if elements and percent < 100 else 0.0
-    try:
-        drawn = panel(
-            submitted(plan_failures, scenario, best, elements, slow, place="broken", urgent=False),
-            "Letting elements fail, event by event",
-            key="broken",
-        )
-    except InputError as error:
-        st.error(as_markdown(error))
-        return
-    if drawn is not None:
-        show_picture(drawn, "failures")
+    picked = ("picked", (element,), percent / 100 if percent < 100 else 0.0)
+    for place, chosen, slow in (*([picked] if element else []), ("broken", (), 0.0)):
+        with told():
+            drawn = panel(
+                submitted(plan_failures, scenario, best, chosen, slow, place=place, urgent=False),
+                "Letting elements fail, event by event",
+                key=place,
+            )
+            if drawn is not None:
+                show_picture(drawn, f"failures-{place}")
 
 
 def _assumptions(answer: Answer) -> None:
@@ -506,10 +521,13 @@ def _stage_table(answer: Answer) -> None:
         facts("There is no plan.")
         return
     rows = stage_rows(answer.best, tuple(level.name for level in answer.network.levels))
-    figures = [key for key, value in rows[0].items() if isinstance(value, float)]
     facts("Stages of our plan in figures, times per iteration", kind="nest-title")
     st.dataframe(
         rows,
         hide_index=True,
-        column_config={key: st.column_config.NumberColumn(format="%.3g") for key in figures},
+        column_config={
+            key: st.column_config.NumberColumn(format="%.3g")
+            for key, value in rows[0].items()
+            if isinstance(value, float)
+        },
     )

@@ -111,7 +111,8 @@ def loss_of(failure: Failure) -> str:
 
 def _label(name: str, failure: Failure) -> str:
     element = "" if name in failure.elements else f"{truncated(failure.words, _LONGEST)}: "
-    return f"{element}{loss_of(failure)}"
+    # A diamond may stand where the bar ends.
+    return f"\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{element}{loss_of(failure)}"
 
 
 def _sentence(failure: Failure) -> str:

@@ -9,9 +9,10 @@ import io
 import stat
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nest_core.api.simulate import draws_in_words
 from nest_core.costs import Plan, Report
 from nest_core.costs.communication import IterationPart, iteration_parts
 from nest_core.costs.loads import link_loads
@@ -30,7 +31,7 @@ from nest_core.report.figures.timeline import links_figure, rows_of_device, rows
 from nest_core.report.picture import Drawn, picture, untitled
 from nest_core.report.picture.matrix import pointed_picture
 from nest_core.scenario import Scenario, scenario_title
-from nest_core.simulator import simulate
+from nest_core.simulator import drawn_seconds, simulate
 from nest_core.simulator.activity import slowest
 from nest_core.simulator.link_use import busiest
 from nest_core.studies.failures import break_elements, single_failures
@@ -51,6 +52,7 @@ __all__ = [
     "level_matrices",
     "levelwise_program",
     "plan_bindings",
+    "plan_draws",
     "plan_equations",
     "plan_exports",
     "plan_fabric",
@@ -127,6 +129,13 @@ def plan_fabric(
     return pointed_picture(drawn, read, loads)
 
 
+@announced("playing it under other hashes")
+def plan_draws(scenario: Scenario, best: Report) -> str:
+    """Return what a plan takes under draws of the fabric's hash, in words."""
+    problem = problem_of(scenario)
+    return draws_in_words(drawn_seconds(problem, simulate(problem, best.plan)))
+
+
 MOST_LISTED, LONGEST_LIST = 128, 14
 """Devices of a fabric up to which every class is replayed; classes that are drawn."""
 
@@ -141,24 +150,32 @@ def plan_failures(
     ``slow``: the share of its speed that each lost; 0 where it failed.
     """
     values, spares = scenario.values, spare_nodes(scenario)
-    failures = [
-        break_elements(
-            values,
-            best.plan,
-            () if slow else (name,),
-            {name: slow} if slow else None,
-            replan=True,
-            spares=spares,
-        )
-        for name in elements
-    ] or single_failures(
-        values, best.plan, spares=spares, is_every=values.fabric.devices <= MOST_LISTED
-    )[:LONGEST_LIST]
+    failures = (
+        [
+            replace(  # without what no process hands over
+                break_elements(
+                    values,
+                    best.plan,
+                    () if slow else (name,),
+                    {name: slow} if slow else None,
+                    replan=True,
+                    spares=spares,
+                ),
+                iteration=None,
+            )
+            for name in elements
+        ]
+        or single_failures(
+            values, best.plan, spares=spares, is_every=values.fabric.devices <= MOST_LISTED
+        )[:LONGEST_LIST]
+    )
     if not failures:
         return failures_figure([], "Nothing here may fail")
     worst = max(failures, key=lambda failure: failure.least_loss)
-    words = f"{capital(worst.words)} takes {percent(worst.least_loss)}"
-    return failures_figure([(failure.elements[0], failure) for failure in failures], words)
+    return failures_figure(
+        [(failure.elements[0], failure) for failure in failures],
+        f"{capital(worst.words)} takes {percent(worst.least_loss)}",
+    )
 
 
 @announced("drawing the fabrics")
@@ -262,8 +279,7 @@ def _played(scenario: Scenario, best: Report, device: int | None) -> tuple[Chart
         rows, why = rows_of_stages(iteration, slowest(iteration)), ""
     else:
         rows, why = rows_of_device(iteration, device), f"Device {device:,} is idle"
-    links = links_figure(iteration, busiest(iteration))
-    return timeline_figure(iteration, best, rows, why), links
+    return timeline_figure(iteration, best, rows, why), links_figure(iteration, busiest(iteration))
 
 
 OFFERED = tuple(target for target in RELEASES if target != "astra-sim")
