@@ -1,6 +1,6 @@
 """Jobs that share a fabric: who slows whom on which links, or what places cost a population."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,13 +92,17 @@ def mix_text(name: str) -> str:
     return read_text(named_file("mixes", name, None, field="mix"))
 
 
-def mix(file: Named) -> SharedFabric:
+def mix(
+    file: Named, *, progress: Callable[[float, str], object] = lambda share, words: None
+) -> SharedFabric:
     """Play jobs that share a fabric, or what ratios cost a population of them.
 
     Parameters
     ----------
     file : str, Path or mapping
         A preset's name, a mix file, or its tables.
+    progress : callable
+        Takes what share of a population's ratios is done, and what comes next.
 
     Raises
     ------
@@ -114,5 +118,7 @@ def mix(file: Named) -> SharedFabric:
         (mix_file(dict(file)), None) if isinstance(file, Mapping) else load_mix(str(file), Path())
     )
     return SharedFabric(
-        play_mix(loaded, folder) if isinstance(loaded, MixFile) else play_population(loaded, folder)
+        play_mix(loaded, folder)
+        if isinstance(loaded, MixFile)
+        else play_population(loaded, folder, progress)
     )

@@ -195,7 +195,7 @@ def draws_in_words(drawn_s: FloatArray) -> str:
     Examples
     --------
     >>> draws_in_words(np.array([1.0, 1.0, 1.0, 2.0]))
-    "p50 1 s, p95 1.85 s over 4 draws of the fabric's hash"
+    "p50 1.00 s, p95 1.85 s over 4 draws of the fabric's hash"
     """
     if len(drawn_s) < 2:
         return ""

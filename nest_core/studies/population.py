@@ -14,14 +14,14 @@ Units: seconds; GPU-hours as shares of them all.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nest_core.documents import InputError, require
+from nest_core.documents import InputError, format_ratio, require
 from nest_core.documents.schema.mix import PopulationFile, PopulationTable
 from nest_core.network import FloatArray, IntArray, Network, TreeLinkMap, collapse
 from nest_core.scenario import ScenarioValues
@@ -78,8 +78,20 @@ class _Shape:
     share: float = 0.0
 
 
-def play_population(file: PopulationFile, folder: Path | None = None) -> Population:
+def play_population(
+    file: PopulationFile,
+    folder: Path | None = None,
+    progress: Callable[[float, str], object] = lambda share, words: None,
+) -> Population:
     """Place a population of jobs, and replay what they lose at every ratio.
+
+    Parameters
+    ----------
+    file : PopulationFile
+    folder : Path, optional
+        Where a log lies that it names.
+    progress : callable
+        Takes what share of the ratios is done, and what comes next.
 
     Raises
     ------
@@ -100,7 +112,8 @@ def play_population(file: PopulationFile, folder: Path | None = None) -> Populat
     uplinks = ladder[min(1, len(network.nesting) - 2) if "level" in base.fabric_table else 0]
     jobs, weights = _jobs(table, network, folder)
     shapes, played = list[_Shape](), list[FloatArray]()
-    for ratio in table.ratios:
+    for done, ratio in enumerate(table.ratios):
+        progress(done / len(table.ratios), f"planning and replaying jobs at {format_ratio(ratio)}")
         values = replace(base, overrides=with_values(base.overrides, [(uplinks, ratio)])).values
         cluster = collapse(values.fabric)
         here = _shapes(jobs, weights, cluster, table)
@@ -111,8 +124,7 @@ def play_population(file: PopulationFile, folder: Path | None = None) -> Populat
     for ratio, rows in zip(table.ratios, played, strict=True):
         least = np.array([every[every[:, 0] == size, 2].min() for size in rows[:, 0]])
         weight = over * rows[:, 1] / max(rows[:, 1].sum(), 1e-300)
-        losses = weight @ (1.0 - least[:, None] / rows[:, 2:])
-        loss, contended = losses.tolist()
+        loss, contended = (weight @ (1.0 - least[:, None] / rows[:, 2:])).tolist()
         costs.append({"ratio": ratio, "loss": loss, "contended_loss": contended})
     return Population(
         file.name,

@@ -121,7 +121,11 @@ def test_the_share_under_one_leaf_by_hand(tmp_path):
         for n, (nodes, seconds) in enumerate([(1, 1), (2, 2), (4, 3), (2, 1)])
     )
     (tmp_path / "jobs.txt").write_text(log)
-    result = play_population(mix_file(document("jobs.txt", ratios=[1.0, 4.0])), tmp_path)
+    told = []
+    result = play_population(
+        mix_file(document("jobs.txt", ratios=[1.0, 4.0])), tmp_path, lambda *step: told.append(step)
+    )
+    assert [(share, words[-3:]) for share, words in told] == [(0.0, "1:1"), (0.5, "4:1")]
     hours = {2: 2 * 1, 4: 4 * 2 + 4 * 1, 8: 8 * 3}
     assert result.under_one_leaf == pytest.approx((hours[2] + hours[4]) / sum(hours.values()))
     assert [row["devices"] for row in result.sizes] == [2, 4, 8]

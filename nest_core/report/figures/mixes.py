@@ -93,6 +93,7 @@ def population_picture(result: Population) -> Chart:
                     mode="lines+markers",
                     name=name,
                     marker={"size": 8, "color": colour},
+                    cliponaxis=False,
                 )
                 for key, name, colour in looks
             ],

@@ -61,4 +61,4 @@ def shared_fabric(document: Mapping[str, Any], *, progress: Tell, stop: Stop) ->
     """Return what jobs on one fabric come to; it cannot be stopped on the way."""
     del stop
     progress(0.0, "placing, planning and replaying")
-    return mix(document)
+    return mix(document, progress=progress)
