@@ -327,9 +327,7 @@ def _runs(fabric: Torus, hall: Hall, per_node: int) -> tuple[Counter[int], Count
             hall.lengths_m(hall.rack_of(a // per_node), hall.rack_of(b // per_node)),
             return_counts=True,
         )
-        into = far if closes else near
-        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
-            into[length] += count
+        (far if closes else near).update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))
     return near, far
 
 

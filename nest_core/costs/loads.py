@@ -273,15 +273,13 @@ def _shards_sent(
     report: Report, mine: list[int], elements: FloatArray, sizes: list[tuple[float, float]]
 ) -> dict[int, dict[float, float]]:
     """Messages of some stages by their bytes; ``sizes`` per parameter, and how often."""
-    sends = {}
-    for s in mine:
-        held_here = elements[_layers(report.stages[s].virtual_stages)]
-        sends[s] = summed(
-            (size * count, times)
-            for size, times in sizes
-            for count in held_here[held_here > 0].tolist()
+    of_stage = {s: elements[_layers(report.stages[s].virtual_stages)] for s in mine}
+    return {
+        s: summed(
+            (size * count, times) for size, times in sizes for count in held[held > 0].tolist()
         )
-    return sends
+        for s, held in of_stage.items()
+    }
 
 
 def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:

@@ -14,7 +14,7 @@ Units: GB/s, one direction, as drawings have them.
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ from nest_core.documents import (
     InputError,
     from_gbps_bytes,
     from_microseconds,
+    grouped,
     require,
     summed,
 )
@@ -115,15 +116,15 @@ def cut_off(drawing: Drawing) -> tuple[str, ...]:
 def tiers_of(drawing: Drawing) -> tuple[DrawnTier, ...]:
     """Tiers with links up, innermost first."""
     heights = _heights(drawing)
-    ids: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-    for name in heights.up:
-        if heights.up[name] and heights.down[name]:
-            first = re.match(r"[^\W\d_]+", name)
-            ids[heights.height[name], first[0] if first else ""].append(name)
+    ids = grouped(
+        ((heights.height[name], word), name)
+        for name in heights.up
+        if heights.up[name] and heights.down[name]
+        for word in re.findall(r"^[^\W\d_]*", name)
+    )
     group = {entry["id"]: (entry.get("group") or "").split("/")[0] for entry in drawing["element"]}
     tiers = []
-    for height, word in sorted(ids):
-        names = ids[height, word]
+    for (height, word), names in sorted(ids.items()):
         rates = [
             (_rate(drawing, heights.down[switch]), _rate(drawing, heights.up[switch]))
             for switch in names
@@ -445,11 +446,8 @@ def _word(text: str) -> str:
 
 def _beyond(names: Iterable[str]) -> Counter[str]:
     """By word, the number after the highest that is taken."""
-    next_number: Counter[str] = Counter()
-    for name in names:
-        if parts := _NUMBER.fullmatch(name):
-            next_number[parts[1]] = max(next_number[parts[1]], int(parts[2]) + 1)
-    return next_number
+    numbers = grouped((parts[1], int(parts[2])) for parts in map(_NUMBER.fullmatch, names) if parts)
+    return Counter({word: max(taken) + 1 for word, taken in numbers.items()})
 
 
 def _numbered_on(names: Iterable[str], beyond: Counter[str]) -> dict[str, str]:

@@ -48,13 +48,12 @@ def uneven_patterns(layers: int, pp: int, interleave: int) -> tuple[Cuts, ...]:
     ((0, 1, 4, 7, 9), (0, 2, 5, 8, 9))
     """
     parts, blocks = pp * interleave, layers - 2
-    patterns: list[Cuts] = []
-    for inner in range(max(1, -(-(blocks - 2) // parts)), blocks // (parts - 2) + 1):
-        ends = blocks - inner * (parts - 2)
-        patterns += [
-            _cuts([first, *[inner] * (parts - 2), ends - first], joined=True)
-            for first in range(max(0, ends - inner - 1), min(ends, inner + 1) + 1)
-        ]
+    patterns = [
+        _cuts([first, *[inner] * (parts - 2), ends - first], joined=True)
+        for inner in range(max(1, -(-(blocks - 2) // parts)), blocks // (parts - 2) + 1)
+        for ends in [blocks - inner * (parts - 2)]
+        for first in range(max(0, ends - inner - 1), min(ends, inner + 1) + 1)
+    ]
     for joined in (True, False):
         small, more = divmod(blocks if joined else layers, parts)
         first = [part < more for part in range(parts)]

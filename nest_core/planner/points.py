@@ -360,11 +360,15 @@ def _distinct_orders(
     """
     placed = [_distinct_placements(network, space, count) for count in used]
     kinds = list(dict.fromkeys(placed))
-    orders: list[_Orders] = []
-    for kept_orders in kinds:
-        for wide in itertools.product((False, True), repeat=len(AXES)):
-            wide_axes = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
-            orders.append(tuple(itertools.product(space.orders_among(wide_axes), kept_orders)))
+    wider = [
+        set(itertools.compress(AXES, wide))
+        for wide in itertools.product((False, True), repeat=len(AXES))
+    ]
+    orders = [
+        tuple(itertools.product(space.orders_among(axes), kept_orders))
+        for kept_orders in kinds
+        for axes in wider
+    ]
     return orders, np.array([kinds.index(wide_axes) * 2 ** len(AXES) for wide_axes in placed])
 
 

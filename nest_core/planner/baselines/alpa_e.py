@@ -233,10 +233,11 @@ class AlpaCases:
             [pp, m, columns.interleave, columns.stashing.astype(np.int64), columns.delay]
         )
         _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        counts = []
-        for index in first.tolist():
-            flying = in_flight(self._points.point(int(columns.number[index])), int(m[index]))
-            counts.append([flying.min(), flying.max(), (1.0 / flying).sum()])
+        flights = (
+            in_flight(self._points.point(int(columns.number[index])), int(m[index]))
+            for index in first.tolist()
+        )
+        counts = [(flying.min(), flying.max(), (1.0 / flying).sum()) for flying in flights]
         return np.array(counts)[place.reshape(-1)]
 
 

@@ -215,11 +215,11 @@ def paper_space(name: str, space: SearchSpace) -> SearchSpace:
     >>> paper_space("phaze", space).zero, paper_space("mist", space).zero
     ((0,), (0, 1, 2, 3))
     """
-    narrowed: dict[str, Any] = {}
-    for field, values in (*_EVERYBODY.items(), *_ITS_OWN.get(name, {}).items()):
-        allowed = getattr(space, field)
-        narrowed[field] = tuple(value for value in allowed if value in values) or allowed
-    return replace(space, **narrowed)
+    narrowed: dict[str, Any] = {
+        field: tuple(value for value in getattr(space, field) if value in values)
+        for field, values in (*_EVERYBODY.items(), *_ITS_OWN.get(name, {}).items())
+    }
+    return replace(space, **{field: values for field, values in narrowed.items() if values})
 
 
 def default_order(space: SearchSpace) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from nest_core.documents import at_most_percent
+from nest_core.documents import at_most_percent, grouped
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
 from nest_core.paper.reproduction import cluster_name, model_name
@@ -360,10 +360,8 @@ _PARTS = {
 def strategies_picture(rows: Sequence[Row]) -> Chart:
     """Draw parts of an iteration, % of the model's shortest, by tensor width and recomputation."""
     feasible = [row for row in rows if row["iteration_time_s"] is not None]
-    shortest: dict[str, float] = {}
-    for row in feasible:
-        time_s = row["iteration_time_s"]
-        shortest[row["model"]] = min(shortest.get(row["model"], time_s), time_s)
+    times = grouped((row["model"], row["iteration_time_s"]) for row in feasible)
+    shortest = {model: min(times_s) for model, times_s in times.items()}
     names = [
         [model_name(row["model"]) for row in rows],
         [f"tp {row['tp']}{' rec.' if row['recompute'] == 'full' else ''}" for row in rows],

@@ -130,11 +130,11 @@ class _Rows:
             self.fabric.device_ids[n] if isinstance(n, int) else node_name(n)
             for n in links.elements
         ]
-        busy: dict[tuple[int, int], float] = defaultdict(float)
-        for a, b, share in zip(links.tail, links.head, shares.tolist(), strict=True):
-            pair = self._pair(names[a], names[b])
-            busy[pair] = max(busy[pair], share)
-        return dict(busy)
+        busy = grouped(
+            (self._pair(names[a], names[b]), share)
+            for a, b, share in zip(links.tail, links.head, shares.tolist(), strict=True)
+        )
+        return {pair: max(shares_of_pair) for pair, shares_of_pair in busy.items()}
 
     @cached_property
     def edges(self) -> dict[int, tuple[float, float]]:
@@ -185,12 +185,13 @@ class _Rows:
     @cached_property
     def stands(self) -> dict[tuple[int, int], Counter[str]]:
         """Links of the bill between two boxes, or within one."""
-        counts: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
-        for link in self.fabric.links:
-            tier = self.tiers.links.get((link.a, link.b))
-            if tier is not None:
-                counts[self._pair(link.a, link.b)][f"links {tier}"] += link.count
-        return counts
+        tiers = self.tiers.links
+        counts = grouped(
+            (self._pair(link.a, link.b), (f"links {tiers[link.a, link.b]}", link.count))
+            for link in self.fabric.links
+            if (link.a, link.b) in tiers
+        )
+        return {pair: Counter(summed(entries)) for pair, entries in counts.items()}
 
     def lines(self, busiest: float) -> Iterator[Mark]:
         """Draw the links between boxes, the widest on top."""
@@ -267,11 +268,14 @@ class _Rows:
 
     def labels(self, nodes: int) -> Iterator[TierLabel]:
         """Yield rows and the links below them, from the top."""
-        elements: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
-        for box, members in enumerate(self.boxes.members):
-            for element in members:
-                what = self.tiers.switches.get(element.id, element.role)
-                elements[self.boxes.rank[box]][what, element.role] += element.count
+        elements = summed(
+            (
+                (rank, self.tiers.switches.get(element.id, element.role), element.role),
+                element.count,
+            )
+            for rank, members in zip(self.boxes.rank, self.boxes.members, strict=True)
+            for element in members
+        )
         links: dict[tuple[int, str], Counter[float]] = defaultdict(Counter)
         for link in self.fabric.links:
             rank = max(self.boxes.rank[box] for box in self._pair(link.a, link.b))
@@ -282,7 +286,9 @@ class _Rows:
             max(bottom for _, bottom in self.edges.values()) + 20,
         ]
         for (rank, (top, bottom)), below in zip(self.edges.items(), lower, strict=True):
-            for (what, role), count in elements[rank].items():
+            for (of, what, role), count in elements.items():
+                if of != rank:
+                    continue
                 is_tier = role == "switch" and what.startswith("tier ")
                 name = "switch" if is_tier else "NIC" if what == "nic" else what
                 in_nodes = role == "device" and nodes < self.fabric.devices
