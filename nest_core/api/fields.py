@@ -205,18 +205,19 @@ def plan_text(fields: Mapping[str, Any]) -> str:
     )
     interval = f"{percent(fields['interval']['share'])} interval, s"
     rows: list[list[str | None]] = [
-        ["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields, fields), words]
-    ]
-    for entry in fields["baselines"]:
-        other = entry["plan"] if entry["feasible"] else None
-        rows.append(
+        ["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields, fields), words],
+        *(
             [
                 NAMES["nest"] if entry["name"] == "nest" else entry["name"],
                 f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
                 _span(entry, fields) if entry["feasible"] else None,
-                degrees_in_words(other) + _promise(entry) if other else entry["reason"],
+                degrees_in_words(entry["plan"]) + _promise(entry)
+                if entry["feasible"]
+                else entry["reason"],
             ]
-        )
+            for entry in fields["baselines"]
+        ),
+    ]
     audited = "".join(
         f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
         f"{len(audit['violations'])} below their bound\n"

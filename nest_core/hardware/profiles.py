@@ -283,15 +283,7 @@ def joined(first: Profile, second: Profile) -> Profile:
         key_of = (entry.signature, entry.function)
         before = measured.get(key_of)
         met = tuple(dict.fromkeys((*(before.operators if before else ()), *entry.operators)))
-        measured[key_of] = KernelMeasurement(
-            entry.signature,
-            entry.function,
-            met,
-            entry.seconds,
-            entry.spread,
-            entry.repeats,
-            entry.how,
-        )
+        measured[key_of] = replace(entry, operators=met)
     skipped = {
         (entry.signature, entry.function): entry
         for entry in (*first.skipped, *second.skipped)

@@ -339,15 +339,18 @@ class Scenario:
         merged, _ = expanded(self.document, self.overrides, self.folder)
         kinds = {name: _table(field) for name, field in FabricFile.model_fields.items()}
         tables: list[tuple[str, type[BaseModel]]] = [
-            (f"fabric.{name}.", kind)
-            for name, kind in kinds.items()
-            if kind is not None and isinstance(merged["fabric"].get(name), Mapping)
+            *(
+                (f"fabric.{name}.", kind)
+                for name, kind in kinds.items()
+                if kind is not None and isinstance(merged["fabric"].get(name), Mapping)
+            ),
+            ("fabric.", FabricFile),
+            *(
+                (f"{section}.", kind)
+                for section in ("accelerator", "baselines", "search", "workload")
+                if (kind := _table(ScenarioFile.model_fields[section])) is not None
+            ),
         ]
-        tables.append(("fabric.", FabricFile))
-        for section in ("accelerator", "baselines", "search", "workload"):
-            kind = _table(ScenarioFile.model_fields[section])
-            if kind is not None:
-                tables.append((f"{section}.", kind))
         tops = (info.alias or name for name, info in ScenarioFile.model_fields.items())
         yield from ((name, name) for name in tops)
         for prefix, table in tables:  # a later one goes before: the job, then what it runs on

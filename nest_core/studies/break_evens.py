@@ -214,11 +214,12 @@ def _ranged(
     """Return the break-even, and its range over ends of prices and of the ratio of speeds."""
     width = WIDTH * paired_sd(first.sureness, second.sureness)
     cases = [("typical", 0.0), *((end, moved) for end in _ENDS for moved in (0.0, -width, width))]
-    points = []
-    for end, moved in cases:
-        mine, theirs = first.cost(end, float(np.exp(moved))), second.cost(end)
-        if mine is not None and theirs is not None:
-            points.append(crossing(mine, theirs, end))
+    costs = ((first.cost(end, float(np.exp(moved))), second.cost(end), end) for end, moved in cases)
+    points = [
+        crossing(mine, theirs, end)
+        for mine, theirs, end in costs
+        if mine is not None and theirs is not None
+    ]
     centre = points[0]
     edges = [_edge(centre, point) for point in points]
     return centre, min(edges), max(edges)

@@ -42,14 +42,13 @@ def paper(
 
 
 def _paper_text(reproduction: Reproduction) -> str:
-    blocks = [f"{reproduction.title}. {reproduction.printed}"]
-    for part in reproduction.tables:
-        header = list(part.words[0])
-        blocks.append(
-            f"{part.title}\n" + table(header, [[row[key] for key in header] for row in part.words])
-        )
-    blocks += ["\n".join(textwrap.wrap(sentence, _WIDTH)) for sentence in reproduction.paragraph]
-    return "\n\n".join(blocks)
+    tables = (
+        f"{part.title}\n" + table(header, [[row[key] for key in header] for row in part.words])
+        for part in reproduction.tables
+        for header in [list(part.words[0])]
+    )
+    paragraph = (textwrap.fill(sentence, _WIDTH) for sentence in reproduction.paragraph)
+    return "\n\n".join([f"{reproduction.title}. {reproduction.printed}", *tables, *paragraph])
 
 
 def solve(

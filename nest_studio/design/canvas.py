@@ -149,11 +149,10 @@ def _inputs(form: str, fields: dict[str, tuple[str, Widget, _Standard]]) -> None
 
 
 def _answers(form: str, fields: dict[str, tuple[str, Widget, _Standard]]) -> dict[str, _Standard]:
-    answers = {}
-    for name, (_, takes, standard) in fields.items():
-        answer = widget_value(f"{form}.{name}", takes)
-        answers[name] = standard if answer is None else answer
-    return answers
+    return {
+        name: standard if (answer := widget_value(f"{form}.{name}", takes)) is None else answer
+        for name, (_, takes, standard) in fields.items()
+    }
 
 
 def _put(make: Callable[[Drawing], Drawing]) -> None:

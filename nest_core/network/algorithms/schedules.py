@@ -159,10 +159,8 @@ def double_tree(n: int) -> list[ScheduleStep]:
     buffer twice (reference 2).
     """
     steps = 2 * tree_depth(n)
-    parts = []
-    for child, parent in _two_trees(n):
-        parts += [_step(child, parent, 1 / 2, steps), _step(parent, child, 1 / 2, steps)]
-    return [together(parts)]
+    edges = [ends for child, parent in _two_trees(n) for ends in ((child, parent), (parent, child))]
+    return [together([_step(*ends, 1 / 2, steps) for ends in edges])]
 
 
 def refuse_flows(at_once: int, in_all: int) -> None:

@@ -155,13 +155,13 @@ def _without_zero(space: SearchSpace, plan: Plan) -> Iterator[SearchSpace]:
 
 def _without_group(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
     """Where nothing is sharded there is no group to choose; all is also their number."""
-    spaces = []
-    for at in _stage_points(plan):
-        taken = (at.zero_group,) if at.zero_group else (0, at.sharers)
-        groups = tuple(group for group in space.zero_groups if group not in taken)
-        if at.zero and groups:
-            spaces.append(replace(space, zero_groups=groups))
-    return list(dict.fromkeys(spaces))
+    taken = [
+        {at.zero_group} if at.zero_group else {0, at.sharers}
+        for at in _stage_points(plan)
+        if at.zero
+    ]
+    others = [tuple(group for group in space.zero_groups if group not in some) for some in taken]
+    return [replace(space, zero_groups=groups) for groups in dict.fromkeys(others) if groups]
 
 
 def _stage_points(plan: Plan) -> list[Point]:

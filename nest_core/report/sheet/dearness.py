@@ -87,12 +87,14 @@ def moved(decision: Decision) -> Sequence[Moved]:
     rival = decision.rival
     if rival is None:
         return ()
-    rows = []
-    for assumption in decision.drawn_assumptions():
-        ends = assumption.low, assumption.high
-        low, high = (decision.dearer(rival, assumption.at(end)) for end in ends)
-        changes = (decision.change(assumption, end) for end in ends)
-        rows.append(
-            Moved(assumption.name, assumption.span, (low, high), tuple(filter(None, changes)))
+    rows = [
+        Moved(
+            entry.name,
+            entry.span,
+            (decision.dearer(rival, entry.at(low)), decision.dearer(rival, entry.at(high))),
+            tuple(filter(None, (decision.change(entry, low), decision.change(entry, high)))),
         )
+        for entry in decision.drawn_assumptions()
+        for low, high in [(entry.low, entry.high)]
+    ]
     return sorted(rows, key=lambda row: (not row.changes, -abs(row.ends[1] - row.ends[0])))

@@ -185,16 +185,19 @@ def _in_budget(decision: Decision) -> tuple[Claim, ...]:
     reached = [(bill, bill.at_budget) for bill in decision.bills if bill.at_budget]
     if not reached:
         return ()
-    budget, parts = reached[0][1].budget, []
-    for bill, at in reached:
-        verb = agreeing(bill.name, "reaches" if at.tokens_per_s else "has")
-        rate = f"{verb} {f'{humanise(at.tokens_per_s)} tokens/s' if at.tokens_per_s else 'no plan'}"
-        parts.append(
-            Claim(
-                f"{does(bill.name, 'joins')} {at.devices:,} devices and {rate}",
-                Fact("reaches", (bill.name,), "", at.tokens_per_s),
-            )
+    budget = reached[0][1].budget
+    parts = [
+        Claim(
+            f"{does(bill.name, 'joins')} {at.devices:,} devices and "
+            + (
+                f"{agreeing(bill.name, 'reaches')} {humanise(at.tokens_per_s)} tokens/s"
+                if at.tokens_per_s
+                else f"{agreeing(bill.name, 'has')} no plan"
+            ),
+            Fact("reaches", (bill.name,), "", at.tokens_per_s),
         )
+        for bill, at in reached
+    ]
     every = joined(parts, "; ")
     takes = {bill.name: spent(bill.owned.network, budget.kind) for bill, _ in reached}
     dearer = (

@@ -41,12 +41,12 @@ def tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     ranks = {symbol: float(strategy.tp) for symbol in divided_symbols(strategy)}
     ranks["kv_heads"] = float(_shared_heads(strategy.tp, sizes))
     _check_widths(graph, strategy, sizes)
-    nodes = []
-    for node in graph.nodes:
-        symbols = _touched(graph, node) & ranks.keys()
-        split = tuple(Split(symbol, "tp", ranks[symbol]) for symbol in sorted(symbols))
-        nodes.append(replace(node, split=node.split + split))
-    return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
+    nodes = tuple(
+        replace(node, split=(*node.split, *(Split(name, "tp", ranks[name]) for name in symbols)))
+        for node in graph.nodes
+        for symbols in [sorted(_touched(graph, node) & ranks.keys())]
+    )
+    return connected(Graph(graph.kind, nodes), strategy.context)
 
 
 def sequence_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
