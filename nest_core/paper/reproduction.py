@@ -184,16 +184,17 @@ def plan_words(plan: Mapping[str, Any] | None) -> str:
     """
     if plan is None:
         return "no plan"
-    parts = [
-        f"{key} {plan[key]}"
-        for key in ("p", "d", "t", "s", "e", "c")
-        if key in plan and (plan[key] != 1 or key in ("p", "d", "t"))
-    ]
-    if plan.get("zero"):
-        parts.append(f"ZeRO-{plan['zero']}")
-    if plan.get("recompute", "none") != "none":
-        parts.append(f"recomputation {plan['recompute']}")
-    return ", ".join(parts)
+    zero, recompute = plan.get("zero"), plan.get("recompute", "none")
+    parts = (
+        *(
+            f"{key} {plan[key]}"
+            for key in ("p", "d", "t", "s", "e", "c")
+            if key in plan and (plan[key] != 1 or key in ("p", "d", "t"))
+        ),
+        f"ZeRO-{zero}" if zero else "",
+        f"recomputation {recompute}" if recompute != "none" else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 STORED = (

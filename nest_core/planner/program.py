@@ -147,13 +147,16 @@ def cost_tables(choices: Choices) -> CostTables:
     """Return the arrays of all choices, for compiled programs."""
     first = choices.costs[0]
     common = ("transfer_saved", "once_saved", "in_flight", "again", "deferred")
-    arrays: dict[str, Any] = {name: getattr(first, name) for name in common}
-    arrays |= {name: choices.placed(name) for name in ("time", "free")}
-    arrays |= {name: choices.memory(name) for name in ("kept", "peak")}
-    arrays |= {f"whole_{name}": choices.full(name) for name in ("time", "free")}
-    arrays |= {f"ends_{name}": choices.ends(name) for name in ("kept", "peak")}
-    arrays |= {name: getattr(first, name)[choices.recompute] for name in ("heads", "chunks")}
-    arrays |= {"strategy": choices.strategy, "group": choices.group}
+    arrays: dict[str, Any] = {
+        **{name: getattr(first, name) for name in common},
+        **{name: choices.placed(name) for name in ("time", "free")},
+        **{name: choices.memory(name) for name in ("kept", "peak")},
+        **{f"whole_{name}": choices.full(name) for name in ("time", "free")},
+        **{f"ends_{name}": choices.ends(name) for name in ("kept", "peak")},
+        **{name: getattr(first, name)[choices.recompute] for name in ("heads", "chunks")},
+        "strategy": choices.strategy,
+        "group": choices.group,
+    }
     others = (name for name in CostTables._fields if name not in arrays)
     return CostTables(**arrays, **{name: choices.stacked(name) for name in others})
 
