@@ -276,9 +276,9 @@ def _shards_sent(
     of_stage = {s: elements[_layers(report.stages[s].virtual_stages)] for s in mine}
     return {
         s: summed(
-            (size * count, times) for size, times in sizes for count in held[held > 0].tolist()
+            (size * count, times) for size, times in sizes for count in counts[counts > 0].tolist()
         )
-        for s, held in of_stage.items()
+        for s, counts in of_stage.items()
     }
 
 
