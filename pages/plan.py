@@ -58,6 +58,7 @@ def main() -> None:
     tour()
     if planned is not None:
         plan_page().scenario = planned
+        plan_page().failures = {"failures": run.failures} if run.failures else {}
         with told(problem.error):  # failures of one's own may not fit the plan
             show_answer(area, planned, run)
 

@@ -128,8 +128,9 @@ def _failures(scenario: ScenarioValues | None) -> dict[str, Any]:
         help="Whose counted failures, spares and repairs days and dollars are with; a scenario "
         f"that names none has those of {DEFAULT}.",
     )
-    file = load_failures(name) if name else scenario.failures if scenario else load_failures()
-    share = file.recovery.spare_hosts
+    share = (
+        scenario.failures if scenario and not name else load_failures(name or DEFAULT)
+    ).recovery.spare_hosts
     spares = _typed(
         _SPARES,
         st,
@@ -174,9 +175,16 @@ def _price(price: OwnPrice, of: tuple[str, int], place: Any) -> dict[str, float]
     """
     listed, source = price.listed(*of)
     label = price.title if price.unit == "1" else f"{price.title}, {price.unit}"
-    about = source or "No public source states it: empty until you have one."
     return (
-        _typed(f"{_OF}{price.name}", place, label, listed or "no source", about, price.read) or {}
+        _typed(
+            f"{_OF}{price.name}",
+            place,
+            label,
+            listed or "no source",
+            source or "No public source states it: empty until you have one.",
+            price.read,
+        )
+        or {}
     )
 
 

@@ -3,9 +3,9 @@
 What no session asks for any more is given up; plans go before baselines.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
@@ -46,12 +46,15 @@ class PlanPage:
         Plans that were ahead of ours for that scenario, by whose they are.
     again : WorkerJob or None
         Our plan for it, searched from those.
+    failures : mapping
+        Overrides of the scenario that are its training run's failures.
     """
 
     scenario: Scenario | None = None
     ahead_of: Scenario | None = None
     ahead: NamedPlans = ()
     again: WorkerJob | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_page() -> PlanPage:
@@ -60,8 +63,9 @@ def plan_page() -> PlanPage:
 
 
 def planned_scenario() -> Scenario:
-    """Return what Plan showed last, else what it begins with."""
-    return plan_page().scenario or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
+    """Return what Plan showed last, with its training run's failures; else what it begins with."""
+    scenario = plan_page().scenario or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
+    return replace(scenario, overrides={**scenario.overrides, **plan_page().failures})
 
 
 def submit_plan(scenario: Scenario) -> WorkerJob:

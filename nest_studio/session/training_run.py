@@ -49,8 +49,10 @@ class TrainingRun:
 
     def of(self, planned: Training) -> Training:
         """Return the run of a plan that was planned for the usual tokens and failures."""
-        failures = load_failures(self.failures) if self.failures else planned.goodput.file
-        return planned.under(failures, self.tokens or planned.tokens)
+        return planned.under(
+            load_failures(self.failures) if self.failures else planned.goodput.file,
+            self.tokens or planned.tokens,
+        )
 
 
 def training_run() -> TrainingRun:

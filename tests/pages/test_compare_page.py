@@ -165,9 +165,13 @@ READY_MADE_NAMES = {
 def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
     page = compare_page()
     document, _ = scenario_document(SMALL)
-    page.session_state["PlanPage"] = PlanPage(Scenario(document, dict(FEW)))
+    page.session_state["PlanPage"] = PlanPage(
+        Scenario(document, dict(FEW)), failures={"failures": "llama3-405b"}
+    )
     widget(page, "compare-set").set_value("Plan's job at 1:1, 2:1, 4:1").run()
     assert not page.exception
+    listed = json.loads(page.query_params["compare"])
+    assert [overrides["failures"] for _, _, overrides in listed] == ["llama3-405b"] * 3
     helps = [button.help for button in page.button if "compare-plan-" in str(button.key)]
     assert sum("batch 1,024" in text for text in helps) == 3
 

@@ -93,14 +93,13 @@ def population_picture(result: Population) -> Chart:
                     mode="lines+markers",
                     name=name,
                     marker={"size": 8, "color": colour},
-                    cliponaxis=False,
                 )
                 for key, name, colour in looks
             ],
             300,
             (62, 16, 12, 50),
             xaxis=value_axis("oversubscription, down : up", tickvals=ratios),
-            yaxis=value_axis("loss, %", rangemode="tozero"),
+            yaxis=value_axis("loss, %", autorangeoptions={"include": 0}),
         ),
         tuple((name, colour) for _, name, colour in looks),
     )
