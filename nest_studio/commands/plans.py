@@ -169,13 +169,18 @@ def simulate(
     if trace is not None:
         write_file(trace, "\n".join(result.trace()), "--trace")
     fields = result.to_json() | {"trace": trace and str(trace)}
-    written = f"\n\nwhat runs when: {trace}" if trace else ""
-    emit(fields, as_json, lambda _: f"{result}{written}")
+    words = [f"what runs when: {trace}"] if trace else []
+    emit(fields, as_json, lambda _: "\n\n".join([str(result), *words]))
 
 
 def _share(name: str, percent: object) -> float:
-    is_number = isinstance(percent, int | float) and 0 < percent < 100
-    require(is_number, f"--slow {name}", "must be above 0 and below 100", percent, "change it")
+    require(
+        isinstance(percent, int | float) and 0 < percent < 100,
+        f"--slow {name}",
+        "must be above 0 and below 100",
+        percent,
+        "change it",
+    )
     return float(str(percent)) / 100
 
 

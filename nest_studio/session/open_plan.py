@@ -35,6 +35,7 @@ from nest_studio.session.own_fabric import (
     stack_name,
     start,
 )
+from nest_studio.session.training_run import FAILURES, RUN
 
 __all__ = ["OPENS", "go_to_opened", "open_plan", "open_scenario", "over_preset", "unsaid"]
 
@@ -104,8 +105,7 @@ def open_scenario(page: str, scenario: Scenario, more: Table, called: str = "") 
         person's own.
     """
     preset, overrides = over_preset(scenario)
-    document, _ = scenario_document(preset)
-    fabric, ratios, table = _fabric(Scenario(document, overrides), called)
+    fabric, ratios, table = _fabric(Scenario(scenario_document(preset)[0], overrides), called)
     st.session_state["scenario"] = preset
     start_over()
     if table is not None and forget_places(own_document() or {}) != table:
@@ -116,7 +116,7 @@ def open_scenario(page: str, scenario: Scenario, more: Table, called: str = "") 
     for key, value in overrides.items():
         words = _shown(key, value) or _limit(key, value)
         if words:
-            (widgets[key],) = words
+            (widgets[FAILURES if key == "failures" else key],) = words
     widgets |= ratios
     if widgets.get("workload.model") == OWN_MODEL:
         use_model(dict(overrides["workload.model"]))
@@ -156,7 +156,8 @@ def go_to_opened(*, form_is_here: bool = False) -> None:
 
 def _shown(key: str, value: Any) -> tuple[Any] | None:
     """Return what a widget has for the value of a key; None where it cannot have it."""
-    return FORM[key].shown(value) if key in FORM else None
+    field = RUN[FAILURES] if key == "failures" else FORM.get(key)
+    return field.shown(value) if field else None
 
 
 def _limit(key: str, value: Any) -> tuple[Any] | None:

@@ -113,6 +113,15 @@ def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
     assert shown == Scenario(document, overrides).values
 
 
+def test_the_failures_of_a_training_run_open_with_its_scenario(studio, store):
+    store.save("N", plan({"failures": "rsc-1", "search.tp": 4}))
+    page = studio("notebook", notebook="N")
+    (button,) = (button for button in page.button if button.key == "open-p")
+    assert "cannot say" not in button.help
+    assert dict(request_of(press(page, "open-p")).overrides) == {"search.tp": 4}
+    assert page.session_state["run.failures"] == "rsc-1"
+
+
 def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
     said = {
         "search.tp": 4,
