@@ -121,7 +121,8 @@ def test_more_of_any_trouble_never_helps(shrinks, spares):
     ]
     if not shrinks:  # fewer replicas that come back one by one are restarted for each
         worse.append(replace(process, repair_s=48 * HOUR))
-    assert all(effective_shares(other).effective <= share for other in worse)
+    # With spares for all repairs their length costs nothing, but for rounding.
+    assert all(effective_shares(other).effective <= share * (1 + 1e-12) for other in worse)
     assert effective_shares(process.scaled(2.0)).effective < 0.97 * share
     more_spares = effective_shares(replace(process, spares=spares + 1)).effective
     assert more_spares >= (0.999 if shrinks else 1.0) * share
