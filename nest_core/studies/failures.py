@@ -13,6 +13,7 @@ first of them, the same for everybody who asks. Rails and planes are many switch
 come after (docs/decisions/failed-switches.md).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import Plan, price
-from nest_core.documents import InputError, percent, plural
-from nest_core.fabric import Fabric
-from nest_core.network import Network, TreeLinkMap, collapse
+from nest_core.documents import InputError, grouped, percent, plural
+from nest_core.fabric import Fabric, GraphFabric, heights
+from nest_core.network import GraphLinkMap, Network, TreeLinkMap, collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.simulator import Iteration, simulate
 from nest_core.studies.broken import (
@@ -38,6 +39,9 @@ from nest_core.studies.solving import Stop, never, solve
 __all__ = ["Failure", "break_elements", "single_failures", "worst_failure"]
 
 _SAME = 1e-9
+MOST_DRAWN, BUSIEST = 256, 4
+"""Elements of a drawn fabric up to which all are tried; and of a larger one those of a kind, as far
+from devices. For the worst one is enough."""
 _SEVERAL = ("rail", "plane")
 
 
@@ -303,7 +307,8 @@ def single_failures(
     A NIC and the only link that it has leave the same, so such classes are replayed once. Classes
     that leave the same of a fabric up to the numbers of its devices are planned anew once, for the
     first of them. Planning anew never loses more than the same plan, so what loses less
-    than the worst so far is not planned anew.
+    than the worst so far is not planned anew. On a large drawn fabric, where few elements are
+    alike, only those of each kind and distance from devices are tried whose links are busiest.
 
     Parameters
     ----------
@@ -316,7 +321,7 @@ def single_failures(
     before = simulate(values.problem(plan.recompute, network), plan)
     replanning = _Replanning(values, plan, before, spares, stop)
     alike: dict[tuple[str, object], list[str]] = {}
-    for kind, name in named_elements(values.fabric, network):
+    for kind, name in _tried(values.fabric, before, BUSIEST if is_every else 1):
         alike.setdefault((kind, _trace(values.fabric, before, name)), []).append(name)
     groups: dict[tuple[bool, object], list[tuple[object, list[str]]]] = {}
     failures: list[Failure] = []
@@ -377,6 +382,34 @@ def worst_failure(
     """Return the worst single failure; None where nothing that may fail has a name."""
     ranked = single_failures(values, plan, spares=spares, is_every=False, stop=stop or never)
     return ranked[0] if ranked else None
+
+
+def _tried(fabric: Fabric, before: Iteration, most: int) -> list[tuple[str, str]]:
+    """Return elements and their kinds, of a drawn fabric the busiest of those that are alike."""
+    network = before.problem.network
+    elements = [*named_elements(fabric, network)]
+    link_map = network.link_map
+    if not (isinstance(fabric, GraphFabric) and isinstance(link_map, GraphLinkMap)):
+        return elements
+    if len(elements) <= MOST_DRAWN:
+        return elements
+    links = link_map.links
+    by_arc = np.bincount(link_map.arc, before.loads.busy, len(links.tail)).tolist()
+    far = heights(fabric.explicit(), range(fabric.devices))
+    name_of = {of: fabric.device_ids[of] if isinstance(of, int) else of for of in far}
+    busy: Counter[str] = Counter()
+    height: dict[str, tuple[int, ...]] = {name_of[of]: (tall,) for of, tall in far.items()}
+    for tail, head, seconds in zip(links.tail, links.head, by_arc, strict=True):
+        ends = links.elements[tail], links.elements[head]
+        link = " to ".join(name_of[of] for of in ends)
+        height[link] = tuple(sorted(far[of] for of in ends))
+        busy.update(dict.fromkeys((*(name_of[of] for of in ends), link), seconds))
+    alike = grouped(((kind, height[name]), (kind, name)) for kind, name in elements)
+    return [
+        entry
+        for of_kind in alike.values()
+        for entry in sorted(of_kind, key=lambda entry: -busy[entry[1]])[:most]
+    ]
 
 
 def _trace(fabric: Fabric, before: Iteration, name: str) -> object:

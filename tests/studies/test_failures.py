@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 from small_fabric import job, small
 
 from nest_core.documents import InputError
-from nest_core.fabric import element_kinds
+from nest_core.fabric import as_graph, element_kinds
 from nest_core.network import collapse, link_group_name
 from nest_core.scenario import load_fabric
 from nest_core.simulator import simulate
@@ -164,6 +165,32 @@ def test_the_worst_single_failure_is_the_first_of_all(values, plan, spares):
     worst = worst_failure(values, plan, spares)
     assert (worst.elements, worst.alike) == (first.elements, first.alike)
     assert worst.least_loss == first.least_loss
+
+
+def test_of_a_large_drawing_the_busiest_of_each_kind_are_tried(values, plan, monkeypatch):
+    """Half of the fabric is idle: what is tried carries the plan, and the worst stays the same."""
+    drawn = replace(values, fabric=as_graph(values.fabric))
+    network = collapse(drawn.fabric)
+    before = simulate(drawn.problem(network=network), plan)
+    everything = worst_failure(drawn, plan, 0)
+    monkeypatch.setattr(failures, "MOST_DRAWN", 10)
+    tried = failures._tried(drawn.fabric, before, 1)
+    graph = nx.relabel_nodes(drawn.fabric.explicit(), dict(enumerate(drawn.fabric.device_ids)))
+    ids = drawn.fabric.device_ids
+    far = {of: min(nx.shortest_path_length(graph, of, device) for device in ids) for of in graph}
+    kinds = {(graph.nodes[of]["role"], far[of]) for of in graph}
+    kinds |= {("link", *sorted((far[a], far[b]))) for a, b in graph.edges}
+    assert len(tried) == len(kinds)
+    assert {kind for kind, _ in tried} == {kind for kind, *_ in kinds}
+    used = {*np.array(ids)[DEVICES].tolist()}
+    for _, name in tried:
+        nearest = min(
+            min(nx.shortest_path_length(graph, end, device) for device in used) - far[end]
+            for end in name.split(" to ")
+        )
+        assert nearest == 0
+    worst = worst_failure(drawn, plan, 0)
+    assert worst.least_loss == everything.least_loss
 
 
 def test_spare_nodes_stand_in_for_what_is_lost():
