@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nest_core.api.answer import Answer, plan
     from nest_core.api.calibrate import calibrate
     from nest_core.api.compiler import compiled
-    from nest_core.api.export import export, next_runs
+    from nest_core.api.export import export, next_runs, place_on
     from nest_core.api.goodput import goodput
     from nest_core.api.levels import levels
     from nest_core.api.mixes import mix
@@ -56,6 +56,7 @@ __all__ = [
     "mix",
     "next_runs",
     "place",
+    "place_on",
     "plan",
     "price",
     "ratios",
@@ -83,6 +84,7 @@ _HOMES = {
     "mix": "api.mixes",
     "next_runs": "api.export",
     "place": "api.price",
+    "place_on": "api.export",
     "plan": "api.answer",
     "price": "api.price",
     "ratios": "api.studies",

@@ -13,8 +13,8 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
-    "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "netbox", "chakra", "facts",
-    "galvatron", "perfetto", "tpu",
+    "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs", "netbox",
+    "chakra", "facts", "galvatron", "perfetto", "tpu",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

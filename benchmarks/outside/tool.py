@@ -122,7 +122,7 @@ class Debian:
         ------
         Missing
         """
-        home = BUILD / f"debian-{self.name}"
+        home = BUILD / "-".join(filter(None, ("debian", self.name, self.suite)))
         if not (home / "unpacked").exists():
             if shutil.which("apt-get") is None:
                 raise Missing("there is no apt-get here")

@@ -253,7 +253,15 @@ def given_plan(
 def given_or_best(
     scenario: ScenarioValues, plan: Given | None, placement: str | Path | None = None
 ) -> tuple[Pasted | None, str]:
-    """Return the plan that somebody gives, else the best one; None and why where none fits.
+    """Return the plan that somebody gives, else the best one; None and why where none fits."""
+    ranked, reason = given_or_ranked(scenario, plan, placement)
+    return (ranked[0] if ranked else None), reason
+
+
+def given_or_ranked(
+    scenario: ScenarioValues, plan: Given | None, placement: str | Path | None = None
+) -> tuple[list[Pasted], str]:
+    """Return the plan that somebody gives, else the best ones; none and why where none fits.
 
     Raises
     ------
@@ -269,9 +277,9 @@ def given_or_best(
     )
     problem = scenario.problem()
     if plan is not None:
-        return given_plan(scenario, problem, plan, placement), ""
+        return [given_plan(scenario, problem, plan, placement)], ""
     result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
-    return (Pasted(result.best.plan) if result.best else None), result.reason
+    return [Pasted(report.plan) for report in result.ranked], result.reason
 
 
 def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pasted:

@@ -153,6 +153,11 @@ class SearchResult:
     solved_points: tuple[int, ...]
     solve_seconds: float
 
+    @property
+    def ranked(self) -> tuple[Report, ...]:
+        """Return the best plan and its alternatives."""
+        return (self.best, *self.alternatives) if self.best else ()
+
     def plans_ahead(self, rivals: Iterable[tuple[str, Report | None]]) -> NamedPlans:
         """Return the plans of its space that fit and are faster; none once it is proven.
 
@@ -331,7 +336,7 @@ def _of_all_offloads(
     numbered: list[int] = []
     options = sorted(space.offload)
     for index, offload in enumerate(options):
-        reports = [entry for result in results for entry in _reports(result)]
+        reports = [entry for result in results for entry in result.ranked]
         cutoffs = sorted(report.iteration_s for report in reports)[top - 1 : top]
         result = search(
             problem,
@@ -351,7 +356,7 @@ def _of_all_offloads(
         ]
         results.append(result)
     ranked = sorted(
-        (entry for result in results for entry in _reports(result)),
+        (entry for result in results for entry in result.ranked),
         key=lambda entry: entry.iteration_s,
     )[:top]
     best = ranked[0] if ranked else None
@@ -384,11 +389,6 @@ def _of_all_offloads(
 
 def _origin(best: Report | None, known: NamedPlans) -> str:
     return next((name for name, plan in known if best is not None and plan == best.plan), "")
-
-
-def _reports(result: SearchResult) -> tuple[Report, ...]:
-    """Return the best plan and its alternatives."""
-    return (result.best, *result.alternatives) if result.best else ()
 
 
 class Leading:

@@ -206,6 +206,14 @@ def place(
     scenario: ScenarioName,
     plan: GivenPlan = None,
     placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
+    got: Annotated[
+        Path | None,
+        typer.Option(help="Order these hosts instead: a line per node, HOST [SPINE.LEAF.HOST]."),
+    ] = None,
+    form: Annotated[
+        Literal["ranks", "nodes", "rankfile"],
+        typer.Option(help="With --got: a host per rank or per node, or Open MPI's rank file."),
+    ] = "ranks",
     output: Annotated[
         Path | None, typer.Option(help="Write the table here, as CSV or JSON by the ending.")
     ] = None,
@@ -213,6 +221,12 @@ def place(
     as_json: JsonFlag = False,
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
+    if got is not None:
+        order = nest.place_on(_loaded(scenario, sets), got, plan, placement=placement)
+        if output is not None:
+            write_file(output, order.text(form), "--output")
+        fields = order.to_json() | {"output": output and str(output)}
+        return emit(fields, as_json, lambda _: str(order))
     require(
         output is None or output.suffix.lower() in (".csv", ".json"),
         "--output",

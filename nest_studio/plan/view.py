@@ -188,7 +188,7 @@ def export_popover(scenario: Scenario, answer: Answer) -> None:
             "recommend once they were searched here.",
         )
         if answer.best is not None:
-            framework_exports(scenario, answer.best, file)
+            framework_exports(scenario, answer.result.ranked, file)
         facts("Command", kind="nest-title")
         if isinstance(overrides.get("fabric"), dict):
             facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
@@ -199,19 +199,19 @@ def export_popover(scenario: Scenario, answer: Answer) -> None:
 
 
 @st.fragment
-def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
+def framework_exports(scenario: Scenario, ranked: tuple[Report, ...], name: str) -> None:
     """Every target with its files as one download, or the sentence that says why it cannot.
 
     Parameters
     ----------
     scenario : Scenario
-    best : Report
-        Its plan.
+    ranked : tuple of Report
+        Its plan and the next best.
     name : str
         Stem of the archives' names.
     """
     exports = panel(
-        submitted(plan_exports, scenario, best, place="export-files"),
+        submitted(plan_exports, scenario, ranked, place="export-files"),
         "Writing it for every framework",
         key="export-files",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -33,14 +34,20 @@ FABRICS = [
 ]
 
 SLURM_STUBS = """
-scontrol() { for i in $(seq 0 1999); do printf 'host%04d\\n' "$i"; done; }
-srun() { printf '%s\\n' "$@" > "$TOLD"; cp "${SLURM_HOSTFILE:-/dev/null}" "$LIST"; }
+srun() {
+  [[ $* != *SLURMD_NODENAME* ]] || { cat "$GOT"; return; }
+  printf '%s\\n' "$@" > "$TOLD"; cp "$SLURM_HOSTFILE" "$LIST"
+}
 """
 
 
 def run_job(folder: Path, script: str) -> tuple[list[str], list[str], str]:
     """Arguments of srun, lines of its host file and the environment, from a real shell."""
     told, listed = folder / "told", folder / "list"
+    shapes = json.loads((folder / "shapes.json").read_text())
+    names = [*shapes["paths"]] or [f"host{number:04d}" for number in range(shapes["nodes"])]
+    # One switch above all of them: every group can lie as planned.
+    (folder / "got").write_text("".join(f"{name} leaf.{name}\n" for name in names))
     ran = subprocess.run(
         ["bash", "-c", SLURM_STUBS + script + '\necho "$MASTER_ADDR:$MASTER_PORT"', "job", "train"],
         capture_output=True,
@@ -51,7 +58,7 @@ def run_job(folder: Path, script: str) -> tuple[list[str], list[str], str]:
             "PATH": "/usr/bin:/bin",
             "TOLD": str(told),
             "LIST": str(listed),
-            "SLURM_JOB_NODELIST": "host[0000-1999]",
+            "GOT": str(folder / "got"),
             "SLURM_SUBMIT_DIR": str(folder),
         },
     )
@@ -113,11 +120,10 @@ def test_slurm_places_every_rank_where_the_layout_does(
     network, ranks = collapse(asked.fabric), chosen.point.devices_used
     where = host_mapping(network, chosen.point)
     assert int(option(words, "ntasks")) == ranks
-    per_node = ranks // int(option(words, "nodes"))
-    if option(words, "distribution") == "block":
-        hosts = [f"host{rank // per_node:04d}" for rank in range(ranks)]
+    assert option(words, "distribution") == "arbitrary"
+    assert "--nodes" not in "".join(words)  # srun refuses both
     assert len(hosts) == ranks
-    assert len(set(hosts)) == int(option(words, "nodes"))
+    assert f"#SBATCH --nodes={len(set(hosts))}\n" in str(bundle.files["job.sbatch"])
     assert master == f"{hosts[0]}:29500"
     task = str(bundle.files["task.sh"])
     sample = sorted({0, 1, 7, ranks // 2, ranks - 1} & set(range(ranks)))
@@ -202,8 +208,8 @@ def test_ranks_of_mixed_stages_have_places_of_their_own_stage() -> None:
         (0, 0), (1, 0), (0, 1), (1, 1),
     ]  # fmt: skip
     report = priced(asked, mixed)
-    rows = str(export_plan("slurm", asked, report).files["job.sbatch"])
-    assert "--distribution=block" in rows
+    files = export_plan("slurm", asked, report).files
+    assert "ranks.txt" not in files
 
 
 def test_placements_made_by_hand_go_into_the_rank_file() -> None:

@@ -27,7 +27,7 @@ def request_of():
 
 def test_every_target_gives_its_files_or_its_reason(request_of):
     scenario, best = request_of
-    found = plan_exports(scenario, best, progress=lambda share, words: None, stop=lambda: False)
+    found = plan_exports(scenario, (best,), progress=lambda share, words: None, stop=lambda: False)
     assert [each.target for each in found] == list(OFFERED)
     refused = [each for each in found if each.refused]
     assert {each.label for each in refused} == {RELEASES["torchtitan"], RELEASES["deepspeed"]}

@@ -5,9 +5,9 @@ Each target is a pure function of a scenario and a priced plan that gives `Expor
 the release that its options were checked against.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from nest_core.costs import NO_OFFLOAD, Report
+from nest_core.costs import NO_OFFLOAD, Plan, Report
 from nest_core.interop.exporters import (
     astra_sim,
     deepspeed,
@@ -38,8 +38,15 @@ _OFFLOADING = ("megatron", "deepspeed", "slurm")
 """Those that say what is on the host; Slurm starts any program."""
 
 
-def export_plan(target: str, scenario: ScenarioValues, report: Report) -> ExportFiles:
+def export_plan(
+    target: str, scenario: ScenarioValues, report: Report, others: Sequence[Plan] = ()
+) -> ExportFiles:
     """Return the files of a priced plan for one target.
+
+    Parameters
+    ----------
+    others : sequence of Plan
+        The next best, of which one may lose less where a job gets other nodes than planned.
 
     Raises
     ------
@@ -64,4 +71,6 @@ def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Export
             "pin search.offload to none",
         ),
     )
+    if target == "slurm":
+        return slurm.export_slurm(scenario, report, others)
     return TARGETS[target](scenario, report)

@@ -1,10 +1,11 @@
 """Slurm: a batch script that gives every rank of a plan its node and its device.
 
-Options of ``sbatch`` and ``srun`` as of Slurm's manual pages.
-Where ranks fill node after node, ``--distribution=block`` numbers them as the plan does.
-Otherwise a rank file says for every rank its node (an index into the job's list of nodes, which
-Slurm sorts by name) and its device; the script turns it into the host file that
-``--distribution=arbitrary`` reads, one line per rank [1]_.
+Which nodes an allocation has, and in which order Slurm lists them, differs between its releases and
+its topology plugins. So the job asks for what the plan needs (``--segment``, which topology/block
+heeds; nodes by name, where the fabric names them and blocks do not forbid it), reads which switches
+are above the nodes that it got, and writes the host file of its own step, a line per rank, for
+``--distribution=arbitrary`` [1]_ (`nest_core.interop.exporters.place_job`). Options of ``sbatch``
+and ``srun`` as of Slurm's manual pages.
 
 A task finds ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK`` (its device), ``LOCAL_WORLD_SIZE``,
 ``MASTER_ADDR`` and ``MASTER_PORT``, which is what ``torch.distributed`` reads; it sees all devices
@@ -22,13 +23,18 @@ A task takes its plan by ``SLURM_ARRAY_TASK_ID`` and starts Megatron-LM's launch
 of Slurm's sbatch(1), "--array" and "--hold", scontrol(1), "release", and srun(1).
 """
 
+import inspect
+import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from nest_core.costs import Plan, Report
+from nest_core.interop.exporters import place_job
 from nest_core.interop.exporters.megatron import export_megatron
+from nest_core.interop.exporters.shapes import allocation_shapes
 from nest_core.interop.exporters.values import (
     ExportFiles,
     HostMapping,
@@ -36,6 +42,7 @@ from nest_core.interop.exporters.values import (
     host_mapping,
     refuse_first,
 )
+from nest_core.interop.formats.slurm import compressed
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues, scenario_title
 
@@ -66,23 +73,28 @@ _FROM_SLURM = """\
 device="$SLURM_LOCALID"
 export LOCAL_WORLD_SIZE="{per_node}"
 """
-_NODES = """\
-mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
-"""
 _HOSTS = """\
-SLURM_HOSTFILE="$(mktemp "$PWD/hostfile.XXXXXX")"
-export SLURM_HOSTFILE
-trap 'rm -f -- "$SLURM_HOSTFILE"' EXIT
-while read -r rank node _; do
-  [[ $rank == \\#* ]] || echo "${nodes[$node]}"
-done < "$NEST_RANKS" > "$SLURM_HOSTFILE"
+work="$(mktemp -d "$PWD/nest.XXXXXX")"
+trap 'rm -rf -- "$work"' EXIT
+srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --gpu-bind=none \\
+  bash -c 'echo "$SLURMD_NODENAME ${{SLURM_TOPOLOGY_ADDR:-}}"' > "$work/got.txt"
+grep -q ' .' "$work/got.txt" || scontrol show topology >> "$work/got.txt"
+export SLURM_HOSTFILE="$work/hosts.txt"
+python3 "$NEST_FOLDER/place_job.py" "$NEST_FOLDER/shapes.json" "$work/got.txt" ranks \\
+  > "$SLURM_HOSTFILE"
 MASTER_ADDR="$(head -n 1 "$SLURM_HOSTFILE")"
 """
-_FIRST = 'MASTER_ADDR="${nodes[0]}"\n'
 
 
-def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """Return batch script, task script and, where it is needed, rank file of a priced plan.
+def export_slurm(
+    scenario: ScenarioValues, report: Report, others: Sequence[Plan] = ()
+) -> ExportFiles:
+    """Return batch and task script, what places ranks, and a rank file where it is needed.
+
+    Parameters
+    ----------
+    others : sequence of Plan
+        Plans that may lose less on another allocation than the planned one.
 
     Raises
     ------
@@ -93,8 +105,11 @@ def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
     rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
     places = coordinates(plan)
     plain = rank_mapping.in_order and rank_mapping.even
+    shapes = allocation_shapes(scenario, report, others)
     files = {
-        "job.sbatch": _job(scenario, plan, rank_mapping, plain),
+        "job.sbatch": _job(scenario, plan, rank_mapping, plain, shapes),
+        "place_job.py": inspect.getsource(place_job),
+        "shapes.json": json.dumps(shapes, separators=(",", ":")) + "\n",
         "task.sh": _slurm_TASK.format(
             top=header(scenario, plan, "slurm"),
             source="too" if plain else "from the rank file",
@@ -107,7 +122,8 @@ def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
         files["ranks.txt"] = _ranks(scenario, plan, rank_mapping, places)
     nodes = len(rank_mapping.used_hosts)
     notes = (
-        f"The job's {nodes} nodes, sorted by name, stand for the fabric's in its numbering.",
+        "The job orders the nodes that it gets by the switches above them, and says in one line "
+        "what that costs; with NEST_OTHER_SHAPE=stop it ends where groups would be cut.",
         "Nodes that the plan leaves idle are not asked for.",
     )
     return ExportFiles(files, notes if len(rank_mapping.host_sizes) > nodes else notes[:1])
@@ -142,22 +158,28 @@ def coordinates(plan: Plan) -> dict[str, list[int]]:
     return {axis: place.tolist() for axis, place in places.items()}
 
 
-def _job(scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, plain: bool) -> str:
-    nodes = len(rank_mapping.used_hosts)
+def _job(
+    scenario: ScenarioValues,
+    plan: Plan,
+    rank_mapping: HostMapping,
+    plain: bool,
+    shapes: dict[str, Any],
+) -> str:
+    nodes = shapes["nodes"]
     name = re.sub(r"[^A-Za-z0-9]+", "-", scenario_title(scenario)).strip("-")[:40]
     per_node = int(rank_mapping.host_sizes[rank_mapping.used_hosts].max())
     options = [
         f"--job-name={name}",
         f"--nodes={nodes}",
         f"--ntasks={rank_mapping.ranks}",
+        f"--ntasks-per-node={int(rank_mapping.per_host.max())}",
         f"--gpus-per-node={per_node}",
         "--exclusive",
-        *([f"--ntasks-per-node={int(rank_mapping.per_host[0])}"] if plain else []),
+        *_wanted(scenario, rank_mapping, shapes),
     ]
     directives = "".join(f"#SBATCH {option}\n" for option in options)
-    distribution = "block" if plain else "arbitrary"
     step = (
-        f"srun --nodes={nodes} --ntasks={rank_mapping.ranks} --distribution={distribution} "
+        f"srun --ntasks={rank_mapping.ranks} --distribution=arbitrary "
         "--gpu-bind=none --kill-on-bad-exit=1 \\\n"
         '  bash "$NEST_FOLDER/task.sh" "$@"\n'
     )
@@ -170,11 +192,25 @@ def _job(scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, plain:
         ': "${1:?the program that every rank runs}"\n'
         'export NEST_FOLDER="${NEST_FOLDER:-$SLURM_SUBMIT_DIR}"\n'
         + ("" if plain else 'export NEST_RANKS="$NEST_FOLDER/ranks.txt"\n')
-        + _NODES
-        + (_FIRST if plain else _HOSTS)
+        + _HOSTS.format(nodes=nodes)
         + 'export MASTER_ADDR MASTER_PORT="${MASTER_PORT:-29500}"\n'
         + step
     )
+
+
+def _wanted(
+    scenario: ScenarioValues, rank_mapping: HostMapping, shapes: dict[str, Any]
+) -> list[str]:
+    """Return the options that ask for nodes below as few switches as the plan needs."""
+    if not shapes["levels"]:
+        return []
+    sizes = np.unique(np.bincount(shapes["levels"][0]["groups"]))
+    names, blocks = list(shapes["paths"]), "block" in scenario.fabric.tier_names
+    by_name = [names[host] for host in rank_mapping.used_hosts] if names and not blocks else []
+    return [
+        *([f"--segment={sizes[0]}"] if len(sizes) == 1 < sizes[0] < shapes["nodes"] else []),
+        *([f"--nodelist={compressed(by_name)}"] if by_name else []),
+    ]
 
 
 def _ranks(

@@ -55,12 +55,15 @@ class HostMapping:
         Device of the fabric, its host, and its place among the devices of that host.
     host_sizes : int array (hosts of the fabric,)
         Devices of every host.
+    by_host : int array (devices of the fabric,)
+        Devices of host 0, then those of host 1, …
     """
 
     devices: IntArray
     hosts: IntArray
     slots: IntArray
     host_sizes: IntArray
+    by_host: IntArray
 
     @property
     def ranks(self) -> int:
@@ -100,7 +103,7 @@ def host_mapping(network: Network, point: Point) -> HostMapping:
     slot = np.empty(network.devices, dtype=np.int64)
     slot[order] = np.arange(network.devices) - np.repeat(starts, sizes)
     devices = np.asarray(device_order(network, point.device_order)[: point.devices_used])
-    return HostMapping(devices, host[devices], slot[devices], sizes)
+    return HostMapping(devices, host[devices], slot[devices], sizes, order)
 
 
 T = TypeVar("T")

@@ -33,6 +33,7 @@ __all__ = [
     "SlurmLine",
     "compressed",
     "expanded",
+    "given_names",
     "read_slurm",
     "topology",
     "write_slurm_block",
@@ -331,12 +332,12 @@ def _check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> No
 
 def _host_names(fabric: Fabric, hosts: Hosts) -> list[str]:
     count = int(hosts.host_of.max()) + 1
-    if given := _given_names(fabric, count):
+    if given := given_names(fabric, count):
         return given
     return [f"node{number:0{max(4, len(str(count - 1)))}d}" for number in range(count)]
 
 
-def _given_names(fabric: Fabric, hosts: int) -> list[str]:
+def given_names(fabric: Fabric, hosts: int) -> list[str]:
     """Return what the fabric's file calls its hosts; none where Slurm could not."""
     labels = fabric.group_labels(fabric.host_level if isinstance(fabric, Hierarchical) else 0)
     names = [*filter(_HOST.fullmatch, dict.fromkeys(labels))]
@@ -355,7 +356,7 @@ def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
         f"The inside of nodes: each holds {per_host} of the {plural(fabric.devices, 'device')}.",
         *(
             ["Names: hosts are numbered node0000 and on, in the order of their devices."]
-            if not _given_names(fabric, len(devices))
+            if not given_names(fabric, len(devices))
             else []
         ),
         *hosts.lost,

@@ -317,12 +317,12 @@ class PlanExport:
 
 
 @announced("writing it for every framework")
-def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
+def plan_exports(scenario: Scenario, ranked: tuple[Report, ...]) -> tuple[PlanExport, ...]:
     """Return a scenario's plan for every target of `OFFERED`, in their order."""
     values, exports = scenario.values, []
     for target in OFFERED:
         try:
-            bundle = export_plan(target, values, best)
+            bundle = export_plan(target, values, ranked[0], [report.plan for report in ranked[1:]])
         except ExportRefused as error:
             exports.append(PlanExport(target, {}, str(error)))
         else:
