@@ -190,12 +190,12 @@ class HostOrder:
         The plan as it was priced.
     shapes : dict
         What other allocations cost, see `nest_core.interop.exporters.shapes`.
-    placement : place_job.Placement
+    placement : place_job.OrderedHosts
     """
 
     report: Report
     shapes: dict[str, Any]
-    placement: place_job.Placement
+    placement: place_job.OrderedHosts
 
     def text(self, form: str = "ranks") -> str:
         """Return a host per rank (``ranks``), per node (``nodes``), or Open MPI's ``rankfile``."""

@@ -53,12 +53,13 @@ def test_an_archive_has_the_same_bytes_and_scripts_that_run():
 
 
 def test_the_popover_offers_them(request_of):
-    def page(text, best):
+    def page(text, ranked):
         from nest_studio.plan.view import framework_exports
 
-        framework_exports(text, best, "mine")
+        framework_exports(text, ranked, "mine")
 
-    shown = AppTest.from_function(page, args=request_of).run()
+    scenario, best = request_of
+    shown = AppTest.from_function(page, args=(scenario, (best,))).run()
     assert not shown.exception
     labels = [each.proto.label for each in shown.get("download_button")]
     assert labels == [

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AllocationError", "Placement", "place", "written"]
+__all__ = ["AllocationError", "OrderedHosts", "place", "written"]
 
 
 class AllocationError(ValueError):
@@ -36,7 +36,7 @@ class AllocationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Placement:
+class OrderedHosts:
     """Hosts in the plan's order of nodes.
 
     Parameters
@@ -57,7 +57,7 @@ class Placement:
     words: str
 
 
-def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> Placement:
+def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> OrderedHosts:
     """Order the hosts of an allocation.
 
     Raises
@@ -80,13 +80,13 @@ def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> Placement:
         sum(len({_above(paths[hosts[node]], height) for node in group}) > 1 for group in groups)
         for height, groups in enumerate(map(_members, levels))
     ]
-    return Placement(hosts, cut, *_told(shapes, cut, any(map(len, paths.values()))))
+    return OrderedHosts(hosts, cut, *_told(shapes, cut, any(map(len, paths.values()))))
 
 
 def _check(wrong: object, what: str, got: Sequence[str], remedy: str = "submit it there") -> None:
     if wrong:
-        shown = ", ".join(got[:3]) + (", ..." if len(got) > 3 else "")
-        raise AllocationError(f"must have {what}", shown, remedy)
+        text = ", ".join(got[:3]) + (", ..." if len(got) > 3 else "")
+        raise AllocationError(f"must have {what}", text, remedy)
 
 
 def _paths(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -24,7 +24,7 @@ RELEASES: Mapping[str, str] = {
     "deepspeed": f"DeepSpeed {PACKAGES['deepspeed']}",
     "torchtitan": f"torchtitan {PACKAGES['torchtitan']}",
     "maxtext": f"MaxText {PACKAGES['maxtext']}",
-    "slurm": "Slurm 22.05.8",
+    "slurm": "Slurm 24.11.5 and 26.05.5",
     "astra-sim": "ASTRA-sim commit 2ad88b8d, Chakra schema commit 6dc63e14",
 }
 """What the files of every target are written for, by the name that ``--to`` takes."""

@@ -108,7 +108,7 @@ def export_slurm(
     shapes = allocation_shapes(scenario, report, others)
     files = {
         "job.sbatch": _job(scenario, plan, rank_mapping, plain, shapes),
-        "place_job.py": inspect.getsource(place_job),
+        "place_job.py": header(scenario, plan, "slurm") + inspect.getsource(place_job),
         "shapes.json": json.dumps(shapes, separators=(",", ":")) + "\n",
         "task.sh": _slurm_TASK.format(
             top=header(scenario, plan, "slurm"),
