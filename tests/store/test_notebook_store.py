@@ -14,7 +14,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.report.notebook import new_notebook, pin_cells
-from nest_studio.session.store import Conflict, Database, Notebooks, database_url
+from nest_studio.session.store import Conflict, Database, Notebooks, database, database_url
 from nest_studio.session.store.notebooks import VERSIONS_KEPT
 
 NOON = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -242,6 +242,8 @@ def test_a_file_that_is_no_database_is_one_sentence(tmp_path):
     ("url", "message"),
     [
         ("not a url", "NEST_STUDIO_DATABASE must be a database's URL"),
+        ("sqlite+aiosqlite:///n.sqlite", "whose driver is installed, but is 'sqlite.aiosqlite'"),
+        ("postgresql+asyncpg://h/n", "whose driver is installed, but is 'postgresql.asyncpg'"),
         ("nonsense://host/name", "NEST_STUDIO_DATABASE must name a database whose driver"),
         ("mysql+pymysql://me:secret@host/name", "NEST_STUDIO_DATABASE must name a database whose"),
     ],
@@ -250,6 +252,15 @@ def test_an_address_of_no_database_is_one_sentence(url, message):
     with pytest.raises(InputError, match=message) as caught:
         Database(url)
     assert "secret" not in str(caught.value)
+
+
+def test_an_asynchronous_driver_that_is_installed_is_refused(monkeypatch):
+    """SQLAlchemy makes an engine of it, whose first connection fails far from here."""
+    engine = database.create_engine("sqlite://")
+    monkeypatch.setattr(engine.dialect, "is_async", True)
+    monkeypatch.setattr(database, "create_engine", lambda url, **options: engine)
+    with pytest.raises(InputError, match="must name a driver that answers at once"):
+        Database("postgresql+asyncpg://h/n")
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):

@@ -402,10 +402,16 @@ def _parsed(url: str) -> URL:
 
 
 def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        return _sqlite(url)
+    is_sqlite = url.get_backend_name() == "sqlite"
+    # A connection for every transaction: opening one of SQLite's takes less than a millisecond,
+    # and none keeps a file that was moved or deleted.
+    options: dict[str, Any] = (
+        {"poolclass": NullPool, "connect_args": {"timeout": PATIENCE_S}}
+        if is_sqlite
+        else {"pool_pre_ping": True}
+    )
     try:
-        return create_engine(url, pool_pre_ping=True)
+        engine = create_engine(url, **options)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(
             DATABASE_VARIABLE,
@@ -413,13 +419,15 @@ def _engine(url: URL) -> Engine:
             url.drivername,
             "install the driver, or use sqlite",
         ) from error
-
-
-def _sqlite(url: URL) -> Engine:
-    # A connection for every transaction: opening one takes less than a millisecond, and none
-    # keeps a file that was moved or deleted.
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE_S})
-    event.listen(engine, "connect", _prepare)
+    require(
+        not engine.dialect.is_async,
+        DATABASE_VARIABLE,
+        "must name a driver that answers at once, not an asynchronous one",
+        url.drivername,
+        "write sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME",
+    )
+    if is_sqlite:
+        event.listen(engine, "connect", _prepare)
     return engine
 
 
