@@ -328,7 +328,13 @@ class TraceDiff:
             "measured_iteration_time_s": sum(steps) / len(steps),
             "rows": self.rows(),
             "traces": [
-                {"file": trace.name, "rank": trace.rank, "stage": stage, "steps": trace.steps}
+                {
+                    "file": trace.name,
+                    "rank": trace.rank,
+                    "stage": stage,
+                    "steps": trace.steps,
+                    "hidden_share": trace.hidden_share,
+                }
                 for trace, stage, _ in self.traces
             ],
         }

@@ -63,6 +63,9 @@ class RankTrace:
         That it is the mean of; 0 where none is marked and all of the trace is one.
     seconds : dict of str to float
         By `TERMS`, adding up to a step.
+    hidden_share : float or None
+        Of the time in which anything is sent, that in which the device computes too; None where
+        nothing is sent.
     """
 
     name: str
@@ -70,6 +73,7 @@ class RankTrace:
     ranks: int | None
     steps: int
     seconds: dict[str, float]
+    hidden_share: float | None
 
 
 def read_trace(path: Path) -> RankTrace:
@@ -102,7 +106,15 @@ def read_trace(path: Path) -> RankTrace:
     covered = [_covered(np.concatenate(spans_of[:n])) for n in range(1, len(TERMS))]
     taken_s = np.diff([0, *covered, last - first]) / max(steps, 1) / 1e9
     seconds = dict(zip(TERMS, taken_s.tolist(), strict=True))
-    return RankTrace(str(path), _told(head, "rank"), _told(head, "world_size"), steps, seconds)
+    sent, exposed = _covered(np.concatenate(spans_of[1:-1])), covered[-2] - covered[0]
+    return RankTrace(
+        str(path),
+        _told(head, "rank"),
+        _told(head, "world_size"),
+        steps,
+        seconds,
+        1.0 - exposed / sent if sent else None,
+    )
 
 
 def _told(head: str, name: str) -> int | None:

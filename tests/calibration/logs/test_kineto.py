@@ -84,6 +84,23 @@ def test_times_since_the_epoch_keep_their_nanoseconds(tmp_path):
     assert found.seconds["copies"] == pytest.approx(2e-9)
 
 
+def test_short_kernels_without_a_gap_leave_nothing_idle_and_hide_what_runs_beside(tmp_path):
+    """1.9 us each, end to end, and an all-reduce of 1 ms beside them: no rounding, no gap."""
+    begins = 1_695_000_000_000_000_300
+    kernels = [event("compute", begins + 1900 * n, 1900) for n in range(1000)]
+    reduces = event("all_reduce", begins + 450_100, 1_000_900, stream=20)
+    trace = read_trace(written(tmp_path, [*kernels, reduces]))
+    assert trace.seconds["idle"] == 0.0
+    assert trace.seconds["all_reduce"] == 0.0
+    assert trace.seconds["compute"] == pytest.approx(1.9e-3, rel=1e-12)
+    assert trace.hidden_share == 1.0
+    late = event("all_reduce", begins + 1_899_000, 2000, stream=20)  # 1 us beside, 1 us after
+    half = read_trace(written(tmp_path, [*kernels, late]))
+    assert half.hidden_share == 0.5
+    assert half.seconds["all_reduce"] == pytest.approx(1e-6, rel=1e-9)
+    assert read_trace(written(tmp_path, kernels)).hidden_share is None
+
+
 def test_a_trace_of_many_blocks_is_read_event_by_event(tmp_path):
     count = 30_000
     file = written(tmp_path, [event("compute", 10 * k, 5) for k in range(count)])
