@@ -1,4 +1,6 @@
-"""Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or a Megatron-LM command.
+"""Plans as people give them: JSON, ``dp=8,tp=4,pp=2,…``, or a Megatron-LM command.
+
+JSON is a plan's fields, or a strategy file of Galvatron's (`nest_core.costs.galvatron`).
 
 What is left out takes a stated default: degree 1 (of etp tp), ZeRO 0 (over all that share weights),
 no recomputation, micro-batch 1, 1F1B (interleaved where a stage has several virtual stages),
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nest_core.costs.galvatron import is_strategy, read_strategy
 from nest_core.costs.layout import DEVICE_ORDERS, SEATING, DeviceOrder
 from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
@@ -100,7 +103,7 @@ def read_given(text: str, layers: int, devices: int, *, whole_experts: bool = Fa
     content = _file(text)
     if not content.lstrip().startswith(("{", "[")) and has_flags(content):
         return read_pasted(content, layers, devices, whole_experts=whole_experts)
-    return Pasted(parse_plan(_document(content, text), layers, whole_experts=whole_experts))
+    return _of_fields(_document(content, text), layers, devices, whole_experts)
 
 
 def read_pasted(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Pasted:
@@ -131,6 +134,15 @@ def read_pasted(text: str, layers: int, devices: int, *, whole_experts: bool = F
             flags.hidden,
         )
     fields = _document(text, "plan") if text.lstrip().startswith("{") else _pairs(text)
+    return _of_fields(fields, layers, devices, whole_experts)
+
+
+def _of_fields(fields: Mapping[str, Any], layers: int, devices: int, whole_experts: bool) -> Pasted:
+    """Return a plan from its fields, or from Galvatron's."""
+    if is_strategy(fields):
+        strategy = read_strategy(fields, layers, devices)
+        plan = parse_plan(strategy.fields, layers, whole_experts=whole_experts)
+        return Pasted(plan, strategy.settings, notes=strategy.notes)
     return Pasted(parse_plan(fields, layers, whole_experts=whole_experts))
 
 

@@ -120,7 +120,10 @@ def _loaded(scenario: str, sets: Sets) -> Scenario:
 
 def price(
     scenario: ScenarioName,
-    plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command.")],
+    plan: Annotated[
+        str,
+        typer.Option(help="JSON file (Galvatron's too), dp=8,tp=4,… or a Megatron-LM command."),
+    ],
     placement: Annotated[
         Path | None, typer.Option(help="Its rank mapping: CSV or JSON, see place.")
     ] = None,

@@ -258,8 +258,9 @@ def _mine(answer: Answer, scenario: Scenario) -> None:
             height=120,
             placeholder=EXAMPLE,
             max_chars=100_000,
-            help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
-            "one that trains something else can be taken over into the form.",
+            help="Fields as nest-studio plan prints them, Galvatron's strategy file, or a "
+            "Megatron-LM command or script; one that trains something else can be taken over into "
+            "the form.",
         )
         rank_mapping = upload(
             st.file_uploader(
