@@ -1,4 +1,4 @@
-"""Strategy files of Galvatron's search [1]_, told as plans.
+"""GalvatronStrategy files of Galvatron's search [1]_, told as plans.
 
 A file has a tensor degree, a kind of data parallelism and whether backward runs again for every
 layer; a plan here has them for every stage, and a number of recomputed blocks. A file is read where
@@ -19,7 +19,7 @@ from typing import Any
 from nest_core.costs.megatron_job import Setting
 from nest_core.documents.errors import InputError, require
 
-__all__ = ["Strategy", "is_strategy", "read_strategy"]
+__all__ = ["GalvatronStrategy", "is_strategy", "read_strategy"]
 
 _WHOLE = re.compile(r"[0-9]{1,7}(,[0-9]{1,7})*")
 _ZERO = {"ddp": 0, "zero2": 2, "zero3": 3}
@@ -27,7 +27,7 @@ _SCHEDULES = {"gpipe": "gpipe", "pipedream_flush": "1f1b"}
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class GalvatronStrategy:
     """What a file says: a plan's fields, the job by keys of scenario files, and what it assumes."""
 
     fields: Mapping[str, Any]
@@ -40,7 +40,7 @@ def is_strategy(document: Mapping[str, Any]) -> bool:
     return "tp_sizes_enc" in document
 
 
-def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Strategy:
+def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> GalvatronStrategy:
     """Return what a strategy file says.
 
     Parameters
@@ -57,7 +57,7 @@ def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Str
     """
     pp, batch, chunks = (_number(document, name) for name in ("pp_deg", "global_bsz", "chunks"))
     division = _division(document, layers - 2, pp)
-    each = {
+    by_layer = {
         name: _numbers(document, name, layers - 2, default, most)
         for name, default, most in (
             ("tp_sizes_enc", None, devices),
@@ -67,7 +67,7 @@ def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Str
             ("checkpoint", "0", 1),
         )
     }
-    tp = _alike(each["tp_sizes_enc"], "tp_sizes_enc", "plan")
+    tp = _alike(by_layer["tp_sizes_enc"], "tp_sizes_enc", "plan")
     require(
         tp >= 1 and devices % (tp * pp) == 0,
         "galvatron.tp_sizes_enc",
@@ -77,7 +77,7 @@ def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Str
     )
     dp = devices // (tp * pp)
     require(
-        tp == 1 or not any(each["use_sp"]),
+        tp == 1 or not any(by_layer["use_sp"]),
         "galvatron.use_sp",
         "must be 0, for Ulysses has no price here",
         1,
@@ -94,7 +94,7 @@ def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Str
     stages = [slice(*pair) for pair in pairwise(ends)]
     unsharded = _word(document, "default_dp_type", "ddp", _ZERO)
     zero = [
-        3 if _alike(each["dp_types_enc"][stage], "dp_types_enc", "stage") else unsharded
+        3 if _alike(by_layer["dp_types_enc"][stage], "dp_types_enc", "stage") else unsharded
         for stage in stages
     ]
     fields: dict[str, Any] = {
@@ -105,14 +105,14 @@ def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Str
         "micro_batch": batch // (chunks * dp),
         "zero": zero[0],
         "cuts": [0, *(1 + end for end in ends[1:-1]), layers],
-        "stage_recompute": [_again(each["checkpoint"][stage]) for stage in stages],
+        "stage_recompute": [_again(by_layer["checkpoint"][stage]) for stage in stages],
         "stage_strategies": [{"zero": stage} for stage in zero] if len(set(zero)) > 1 else [],
     }
     schedule = _word(document, "pipeline_type", "gpipe", _SCHEDULES)
     if pp > 1:  # a stage alone adds gradients up, whatever the type
         fields["schedule"] = schedule
     if 1 < tp < devices // pp and not _alike(
-        each["tp_consecutive_flags"], "tp_consecutive_flags", "plan"
+        by_layer["tp_consecutive_flags"], "tp_consecutive_flags", "plan"
     ):
         fields["order"] = ["dp", "cp", "tp", "pp"]
     notes = []
@@ -120,11 +120,11 @@ def read_strategy(document: Mapping[str, Any], layers: int, devices: int) -> Str
         notes.append(
             "Sequence parallelism is on, as in Galvatron's scripts; its file leaves it out."
         )
-    apart = {name: _number(document, name, default) for name, default in _OF_ENDS.items()}
-    if apart != {"vtp": tp, "vsp": 0, "embed_sdp": int(zero[0] == zero[-1] == 3)}:
-        words = ", ".join(f"{name} {value}" for name, value in apart.items())
+    of_ends = {name: _number(document, name, default) for name, default in _OF_ENDS.items()}
+    if of_ends != {"vtp": tp, "vsp": 0, "embed_sdp": int(zero[0] == zero[-1] == 3)}:
+        words = ", ".join(f"{name} {value}" for name, value in of_ends.items())
         notes.append(f"Embedding and head are priced as the layers beside them, not with {words}.")
-    return Strategy(fields, {"workload.global_batch_sequences": batch}, tuple(notes))
+    return GalvatronStrategy(fields, {"workload.global_batch_sequences": batch}, tuple(notes))
 
 
 _OF_ENDS = {"vtp": "1", "vsp": "0", "embed_sdp": "0"}
