@@ -1,4 +1,4 @@
-"""GalvatronStrategy files of Galvatron's search [1]_, told as plans.
+"""Strategy files of Galvatron's search [1]_, told as plans.
 
 A file has a tensor degree, a kind of data parallelism and whether backward runs again for every
 layer; a plan here has them for every stage, and a number of recomputed blocks. A file is read where
