@@ -173,7 +173,7 @@ def _link(fabric: Fabric, network: Network, name: str) -> tuple[IntArray, FloatA
         level = network.levels[int(link_map.tier[first])]
         rate_Bps = min(float(link_map.link_Bps[first]), level.link_bandwidth_Bps)
     links = np.array([first, link_map.reverse(first)])
-    return links, np.minimum(1.0, rate_Bps / np.maximum(capacity_Bps[links], rate_Bps))
+    return links, np.minimum(1.0, rate_Bps / np.maximum(capacity_Bps[links], max(rate_Bps, 1.0)))
 
 
 def _moved_links(before: Network, after: Network, links: IntArray) -> IntArray:

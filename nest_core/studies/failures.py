@@ -16,6 +16,7 @@ come after (docs/decisions/failed-switches.md).
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,10 @@ from nest_core.studies.solving import Stop, never, solve
 __all__ = ["Failure", "break_elements", "single_failures", "worst_failure"]
 
 _SAME = 1e-9
+_Run = tuple[float, Plan]
+_ByTrace = dict[tuple[str, object], list[str]]
+MOST_CLASSES = 64
+"""Classes of elements up to which all are replayed for the worst."""
 MOST_DRAWN, BUSIEST = 256, 4
 """Elements of a drawn fabric up to which all are tried; and of a larger one those of a kind, as far
 from devices. For the worst one is enough."""
@@ -164,7 +169,7 @@ def break_elements(
     before = before or simulate(values.problem(plan.recompute, network), plan)
     rest = broken(values.fabric, network, fail, slow)
     moved, reason = rest.moved(plan, network), ""
-    same_plan = _played(values, moved, rest) if moved else None
+    same_plan = _played(values, moved, rest)
     if moved is None:
         reason = f"the plan needs {plan.devices_used:,} devices, {len(rest.devices):,} are left"
     elif same_plan is None:
@@ -188,8 +193,8 @@ class _Replanning:
     values, plan, before, spares, stop
         As of `break_elements`.
     planned : mapping
-        By what is left (`_shape`), the best iteration, None where there is none, and what of the
-        loss is the batch's.
+        By what is left (`_shape`), seconds and plan of the best iteration, None where there is
+        none, and what of the loss is the batch's. Whole iterations would fill the memory.
     """
 
     values: ScenarioValues
@@ -197,7 +202,7 @@ class _Replanning:
     before: Iteration
     spares: int = 0
     stop: Stop | None = None
-    planned: dict[object, tuple[Iteration | None, float]] = field(default_factory=dict)
+    planned: dict[object, tuple[_Run | None, float]] = field(default_factory=dict)
 
     def shape_without(self, name: str) -> object:
         """Return what an element leaves once spare nodes stand in: None for all, or its shape."""
@@ -224,51 +229,51 @@ class _Replanning:
                 )
             rest = broken(fabric, network, remaining, still_slow)
             is_same = tuple(remaining) == fail and still_slow == slow
-            same_plan = lost.iteration if is_same else None
+            same_plan = lost.same_plan_s if is_same else None
             again, by_batch = self._best(rest, (*remaining, *still_slow.items()), same_plan)
-            if again and (best.replanned_s is None or again.seconds <= best.replanned_s):
+            if again and (best.replanned_s is None or again[0] <= best.replanned_s):
                 best = replace(
                     best,
-                    replanned_s=again.seconds,
-                    replanned_plan=again.plan,
+                    replanned_s=again[0],
+                    replanned_plan=again[1],
                     spares=standing,
                     by_batch=by_batch,
                 )
         return best
 
     def _best(
-        self, rest: Broken, elements: Sequence[object], same: Iteration | None
-    ) -> tuple[Iteration | None, float]:
+        self, rest: Broken, elements: Sequence[object], same_s: float | None
+    ) -> tuple[_Run | None, float]:
         """Play the best plan on what is left, or the same one; return the batch's part as well."""
         values, network = self.values, self.before.problem.network
         key = _shape(network, rest.network, elements) if (rest.pace == 1).all() else elements
         if key not in self.planned:
             moved, within_s = rest.moved(self.plan, network), float("inf")
-            same = same or (_played(values, moved, rest) if moved else None)
+            same = (same_s, moved) if same_s and moved else _run(values, moved, rest)
             if same is not None:
                 problem = values.problem(self.plan.recompute, rest.network)
-                within_s = price(problem, same.plan).iteration_s
+                within_s = price(problem, same[1]).iteration_s
             problem = values.problem(network=rest.network)
             with np.errstate(invalid="ignore"):  # what has no way left takes for ever
                 best = solve(values, problem, within_s=within_s, stop=self.stop).best
-            again = [same, _played(values, best.plan, rest) if best else None]
-            least = min(filter(None, again), key=lambda played: played.seconds, default=None)
-            self.planned[key] = least, self._by_batch(rest, least) if least else 0.0
+            again = [same, _run(values, best.plan if best else None, rest)]
+            least = min(filter(None, again), key=itemgetter(0), default=None)
+            self.planned[key] = least, self._by_batch(rest, *least) if least else 0.0
         return self.planned[key]
 
-    def _by_batch(self, rest: Broken, after: Iteration) -> float:
+    def _by_batch(self, rest: Broken, after_s: float, after: Plan) -> float:
         """Return the part of a loss that a batch cut as the devices are would not have."""
         values, plan, before_s = self.values, self.plan, self.before.seconds
-        idle = len(rest.devices) - after.plan.devices_used
+        idle = len(rest.devices) - after.devices_used
         replicas = len(rest.devices) * plan.point.dp // plan.devices_used
         if not idle or replicas >= plan.point.dp:
             return 0.0
         cut = replace(values, batch=max(1, values.batch * replicas // plan.point.dp))
         problem = cut.problem(network=rest.network)
-        best = solve(cut, problem, within_s=after.seconds, stop=self.stop).best
-        played = _played(cut, best.plan, rest) if best else None
-        rate = before_s / after.seconds
-        share = before_s / played.seconds * cut.batch / values.batch if played else 0.0
+        best = solve(cut, problem, within_s=after_s, stop=self.stop).best
+        again = _run(cut, best.plan if best else None, rest)
+        rate = before_s / after_s
+        share = before_s / again[0] * cut.batch / values.batch if again else 0.0
         return min(max(0.0, share - rate), max(0.0, 1.0 - rate))
 
 
@@ -287,11 +292,19 @@ def _shape(before: Network, after: Network, elements: Sequence[object]) -> objec
     return after.devices, groups, np.sort(after.link_map.capacity_Bps).tobytes()
 
 
-def _played(values: ScenarioValues, plan: Plan, rest: Broken) -> Iteration | None:
-    """Play a plan on what is left; None where it never ends."""
+def _played(values: ScenarioValues, plan: Plan | None, rest: Broken) -> Iteration | None:
+    """Play a plan on what is left; None where there is none, or it never ends."""
+    if plan is None:
+        return None
     problem = values.problem(plan.recompute, rest.network)
     iteration = simulate(problem, plan, pace=rest.pace)
     return iteration if np.isfinite(iteration.seconds) else None
+
+
+def _run(values: ScenarioValues, plan: Plan | None, rest: Broken) -> _Run | None:
+    """Return seconds of an iteration, and its plan."""
+    iteration = _played(values, plan, rest)
+    return (iteration.seconds, iteration.plan) if iteration else None
 
 
 def single_failures(
@@ -309,6 +322,7 @@ def single_failures(
     first of them. Planning anew never loses more than the same plan, so what loses less
     than the worst so far is not planned anew. On a large drawn fabric, where few elements are
     alike, only those of each kind and distance from devices are tried whose links are busiest.
+    For the worst of many classes one of each kind and tier is replayed, the busiest.
 
     Parameters
     ----------
@@ -320,9 +334,11 @@ def single_failures(
     network = collapse(values.fabric)
     before = simulate(values.problem(plan.recompute, network), plan)
     replanning = _Replanning(values, plan, before, spares, stop)
-    alike: dict[tuple[str, object], list[str]] = {}
+    alike: _ByTrace = {}
     for kind, name in _tried(values.fabric, before, BUSIEST if is_every else 1):
         alike.setdefault((kind, _trace(values.fabric, before, name)), []).append(name)
+    if not is_every and len(alike) > MOST_CLASSES:
+        alike = _busiest(alike, before)
     groups: dict[tuple[bool, object], list[tuple[object, list[str]]]] = {}
     failures: list[Failure] = []
     for (_, trace), names in alike.items():
@@ -349,7 +365,8 @@ def single_failures(
     for (is_several, _), ((trace, names), *rest) in groups.items():
         if is_several and not is_every:
             continue
-        lost = same_plans[trace] = break_elements(values, plan, names[:1], before=before)
+        lost = replace(break_elements(values, plan, names[:1], before=before), iteration=None)
+        same_plans[trace] = lost
         firsts.append(replace(lost, alike=len(names)))
         others[lost.elements] = rest
     worst = max((lost.loss for lost in failures if not lost.is_several), default=-1.0)
@@ -358,7 +375,7 @@ def single_failures(
             continue
         anew = replanning.of(lost, {})
         worst = max(worst, anew.least_loss)
-        failures.append(replace(anew, iteration=None))
+        failures.append(anew)
         for trace, names in others[lost.elements] if is_every else ():
             if trace not in same_plans:
                 same = break_elements(values, plan, names[:1], before=before)
@@ -382,6 +399,22 @@ def worst_failure(
     """Return the worst single failure; None where nothing that may fail has a name."""
     ranked = single_failures(values, plan, spares=spares, is_every=False, stop=stop or never)
     return ranked[0] if ranked else None
+
+
+def _busiest(alike: _ByTrace, before: Iteration) -> _ByTrace:
+    """Return of each kind and tier of links the class whose links are busiest."""
+    link_map, of_class = before.problem.network.link_map, before.classes.link
+    busy, tier = np.zeros(of_class.max() + 1), np.zeros(of_class.max() + 1, np.int64)
+    np.maximum.at(busy, of_class, before.loads.busy)
+    tier[of_class] = link_map.tier
+    first: dict[tuple[object, ...], tuple[float, tuple[str, object]]] = {}
+    for kind, trace in alike:
+        touched = trace if isinstance(trace, tuple) else ()
+        links = [entry[0] for entry in touched if isinstance(entry, tuple)]
+        share, key = busy[links].max(initial=0.0), (kind, *np.unique(tier[links]).tolist())
+        if share > first.get(key, (-1.0, None))[0]:
+            first[key] = share, (kind, trace)
+    return {entry: alike[entry] for _, entry in first.values()}
 
 
 def _tried(fabric: Fabric, before: Iteration, most: int) -> list[tuple[str, str]]:
