@@ -69,7 +69,8 @@ the fairer ones. Plans priced are as each counts them. *Promise* is the step tha
 says; *by us* is the same plan on our costs for A100 over HDR InfiniBand. Promises rest on different
 measurements (Galvatron's on the profiles that it ships), so that two of them say nothing about who
 is right; a plan is compared with a plan in the column *by us*, which favours ours, for ours is the
-fastest by just those costs. Written by `python -m benchmarks.peers`.
+fastest by just those costs. Rows of Galvatron's layer-wise search come last, after minutes; a page
+without them is of a run that was ended before. Written by `python -m benchmarks.peers`.
 
 """
 
