@@ -5,7 +5,9 @@ from benchmarks.outside.tool import Row, Tool
 from nest_core.interop.exporters.releases import PACKAGES
 
 VERSION = PACKAGES["deepspeed"]
-TOOL = Tool("deepspeed", VERSION, (f"deepspeed=={VERSION}",), torch=True)
+TOOL = Tool(
+    "deepspeed", VERSION, (f"deepspeed=={VERSION}", "transformers==5.24.0", "ninja"), torch=True
+)
 PINS = (
     "search.sp=false",
     "search.cp=1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import types
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -320,6 +321,36 @@ def test_deepspeed_configurations_add_up(data: st.DataObject) -> None:
     assert tensor == point.tp
     experts = config.get("expert_parallel", {"autoep_size": 1})["autoep_size"]
     assert experts == point.ep
+
+
+def test_deepspeed_lets_weights_go_as_priced() -> None:
+    """At ZeRO 3 they are gathered for either pass: `make outside ARGS=steps` saw 2, before 1.25."""
+    for zero, distance in ((2, None), (3, 0)):
+        config = json.loads(
+            exported("deepspeed", scenario(), dp=64, zero=zero).files["ds_config.json"]
+        )
+        assert config["zero_optimization"].get("stage3_max_reuse_distance") == distance
+
+
+@pytest.mark.parametrize(("zero", "bytes_each"), [(1, 2 + 4 + 12 / 32), (3, 18 / 32)])
+def test_deepspeed_says_what_autotp_keeps_whole(zero: int, bytes_each: float) -> None:
+    """Half of Llama 3's embedding more than priced; a tied one is divided with its head."""
+    (_, note) = exported("deepspeed", scenario(), dp=32, tp=2, zero=zero).notes
+    more = 128_256 * 4_096 / 2 * bytes_each
+    assert f"({more / 1e9:.2f} GB a rank more)" in note
+    (_, note) = exported("deepspeed", scenario("gpt3-1.3b"), dp=32, tp=2, zero=zero).notes
+    assert "embedding" not in note
+    assert len(exported("deepspeed", scenario(), dp=64, zero=zero).notes) == 1
+
+
+def test_deepspeed_needs_room_for_a_whole_embedding() -> None:
+    """A plan that fits by less than what AutoTP keeps more is refused."""
+    asked = scenario()
+    report = priced(asked, plan(asked, dp=32, tp=2, zero=1, recompute="full"))
+    full = replace(report, memory_limit_bytes=report.fullest_bytes + 1.6e9)
+    with pytest.raises(ExportRefused, match=r"must leave 1\.7 GB free for DeepSpeed"):
+        export_plan("deepspeed", asked, full)
+    export_plan("deepspeed", asked, replace(full, memory_limit_bytes=report.fullest_bytes + 1.7e9))
 
 
 def test_deepspeed_recomputes_a_plain_model(monkeypatch: pytest.MonkeyPatch) -> None:

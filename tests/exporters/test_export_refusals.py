@@ -97,6 +97,8 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
      r"Recomputation must be none or full for torchtitan"),
     ("megatron", {"dp": 64, "zero": 1, "recompute": "layernorm"}, ('workload.precision="fp8"',),
      r"Recomputation must name neither moe_act nor layernorm in fp8 for Megatron-LM"),
+    ("deepspeed", {"dp": 16, "pp": 4}, ("workload.gradient_bytes=2",),
+     r"ZeRO stage must be 1 with a pipeline in bf16 for DeepSpeed"),
     ("deepspeed", {"dp": 64}, (), r"ZeRO stage must be 1 or more where gradients are wider"),
     ("deepspeed", {"dp": 64, "zero": 1}, ('workload.precision="fp8"',),
      r"Precision must be bf16, fp16 or fp32"),

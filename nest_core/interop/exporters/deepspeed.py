@@ -11,7 +11,8 @@ experts whole.
 import json
 from itertools import pairwise
 
-from nest_core.costs import Plan, Report, state_bytes
+from nest_core.costs import Plan, Report, state_bytes, state_shares
+from nest_core.documents import GB
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
@@ -90,6 +91,7 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
     plan, recompute = report.plan, report.plan.recompute[0]
     rank_mapping = launched(scenario, plan, _NAME, _ORDERS, even=False)
     _check(scenario, plan, recompute)
+    notes = _tensor_parallel_notes(scenario, report)
     top = header(scenario, plan, "deepspeed")
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Arguments: the training script, which imports engine()"
@@ -108,7 +110,44 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
             "nest_plan.py": top + _glue(plan, recompute),
             "launch.sh": launch,
         },
-        ("Host names in hostfile are places: put the cluster's own there, in the same order.",),
+        (
+            "Host names in hostfile are places: put the cluster's own there, in the same order.",
+            *notes,
+        ),
+    )
+
+
+def _tensor_parallel_notes(scenario: ScenarioValues, report: Report) -> tuple[str, ...]:
+    """Return what AutoTP does otherwise than is priced.
+
+    Raises
+    ------
+    Refused
+        Where the embedding, whole on every rank unless the head has its weights, no longer fits.
+    """
+    point, model, offload = report.plan.point, scenario.model, report.plan.offload
+    if point.tp == 1:
+        return ()
+    state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
+    weights, gradients, states = state_shares(point.zero, point.sharers, state)
+    held = weights + gradients + states * (1 - offload.optimizer)
+    elements = 0.0 if model.tied else model.vocabulary * model.hidden * (1 - 1 / point.tp)
+    more = elements * held
+    room = report.memory_limit_bytes - report.fullest_bytes
+    refuse_first(
+        (
+            report.feasible and more > room,
+            "plan.tp",
+            f"must leave {more / GB:.1f} GB free for {_NAME}, whose AutoTP keeps the embedding "
+            f"whole on every rank, where {room / GB:.1f} GB are",
+            point.tp,
+            "pin search.tp to 1, or search.zero to a higher stage",
+        )
+    )
+    whole = f", and keeps the embedding whole ({more / GB:.2f} GB a rank more)" if more else ""
+    return (
+        "AutoTP's backward pass all-reduces for each of q, k, v, gate and up where two a block are "
+        f"priced{whole}; the batch that DeepSpeed logs is tp times what reaches the optimizer.",
     )
 
 
@@ -138,6 +177,8 @@ def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
         "zero_optimization": {
             "stage": point.zero,
             "overlap_comm": scenario.overlap != "none",
+            # By default up to a billion weights stay whole from the forward to the backward pass.
+            **fields_where(point.zero == 3, stage3_max_reuse_distance=0),
             **fields_where(share, offload_optimizer={"device": "cpu", "pin_memory": True, **part}),
         },
         "data_types": {"grad_accum_dtype": gradients},
@@ -219,6 +260,13 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
             f"must be 0 or 1 with a pipeline for {_NAME}",
             point.zero,
             "pin search.zero to 0 or 1",
+        ),
+        (
+            piped and point.zero == 0 and point.sharers > 1 and scenario.precision == "bf16",
+            "plan.zero",
+            f"must be 1 with a pipeline in bf16 for {_NAME}, which then shards states anyway",
+            point.zero,
+            "pin search.zero to 1",
         ),
         (
             piped and point.schedule != "1f1b",
