@@ -82,8 +82,8 @@ def plain(case: dict[str, Any], log: Log) -> dict[str, Any]:
 
 def parameter_bytes(engine: Any) -> int:
     """Return bytes of weights that stay on the rank."""
-    held = (getattr(p, "ds_tensor", p) for p in engine.module.parameters())
-    return sum(p.numel() * p.element_size() for p in held)
+    parts = (getattr(p, "ds_tensor", p) for p in engine.module.parameters())
+    return sum(p.numel() * p.element_size() for p in parts)
 
 
 def optimizer_bytes(engine: Any) -> int:

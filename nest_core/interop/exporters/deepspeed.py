@@ -130,9 +130,9 @@ def _tensor_parallel_notes(scenario: ScenarioValues, report: Report) -> tuple[st
         return ()
     state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
     weights, gradients, states = state_shares(point.zero, point.sharers, state)
-    held = weights + gradients + states * (1 - offload.optimizer)
+    bytes_each = weights + gradients + states * (1 - offload.optimizer)
     elements = 0.0 if model.tied else model.vocabulary * model.hidden * (1 - 1 / point.tp)
-    more = elements * held
+    more = elements * bytes_each
     room = report.memory_limit_bytes - report.fullest_bytes
     refuse_first(
         (
