@@ -144,10 +144,10 @@ def _tensor_parallel_notes(scenario: ScenarioValues, report: Report) -> tuple[st
             "pin search.tp to 1, or search.zero to a higher stage",
         )
     )
-    whole = f", and keeps the embedding whole ({more / GB:.2f} GB a rank more)" if more else ""
+    embedding = f", and keeps the embedding whole ({more / GB:.2f} GB a rank more)" if more else ""
     return (
         "AutoTP's backward pass all-reduces for each of q, k, v, gate and up where two a block are "
-        f"priced{whole}; the batch that DeepSpeed logs is tp times what reaches the optimizer.",
+        f"priced{embedding}; the batch that DeepSpeed logs is tp times what reaches the optimizer.",
     )
 
 
