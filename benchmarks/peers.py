@@ -56,8 +56,8 @@ LEFT_OUT = {
 TORCH = """
 PyTorch 2.13.0 estimates no step of a plan, so it has no row: `RuntimeEstimator` times the kernels
 of one rank, and its collectives are priced one at a time (DTensor's redistribution, Inductor's NCCL
-estimate). Without CUDA the former ends the whole process (signal 6) where tensors are fake and on
-the CPU; the latter take all groups to lie between hosts.
+estimate). Without CUDA the former answers nothing, and the latter take all groups to lie between
+hosts.
 """
 
 HEAD = """# Other planners beside ours

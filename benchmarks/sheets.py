@@ -1,8 +1,9 @@
 """Write the decision sheets of ``docs/sheets`` again, as HTML and PDF: `make sheets`.
 
 The studio's own command writes the HTML, from a clean checkout as the sheet's *Again* line says it;
-Chromium prints the HTML, as anybody's browser would. A minute for all but the mixture on 16,416
-GB200, which takes 25 and is written where named: ``make sheets ARGS=deepseek-v3-16416-gb200``.
+Chromium prints the HTML, as anybody's browser would. Ten minutes for all but the mixture on
+16,416 GB200, which takes 25 and is written where named: ``make sheets
+ARGS=deepseek-v3-16416-gb200``.
 """
 
 from __future__ import annotations
