@@ -214,7 +214,7 @@ def arguments(script: str) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_NODEID": "3"},
+        env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_PROCID": "3"},
     )
     return ran.stdout.splitlines()
 
@@ -246,7 +246,7 @@ def test_encoders_have_their_program_in_a_folder() -> None:
         text=True,
         check=True,
         cwd="/",
-        env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_NODEID": "3"},
+        env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_PROCID": "3"},
     )
     folder, *words = ran.stdout.splitlines()
     assert folder == "/"

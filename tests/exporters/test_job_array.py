@@ -23,7 +23,7 @@ PLANS = (
 """The last leaves half of the devices idle."""
 STUBS = {
     "scontrol": "echo node-a; echo node-b",
-    "srun": 'echo "srun ${*:1:4}" >&2\nwhile [[ $1 == --* ]]; do shift; done\nSLURM_NODEID=1 "$@"',
+    "srun": 'echo "srun ${*:1:4}" >&2\nwhile [[ $1 == --* ]]; do shift; done\nSLURM_PROCID=1 "$@"',
     "torchrun": "printf '%q ' \"$@\"",
 }
 

@@ -88,7 +88,7 @@ def test_both_losses_of_the_worst_failure_stand_on_one_axis(compared, drawn):
     assert list(anew.x) == pytest.approx([100 * failure.replanned_loss for failure in failures])
     assert list(same.y) == list(anew.y) == list(range(len(failures)))
     for text, failure in zip(same.text, failures, strict=True):
-        assert text.startswith(f"{failure.elements[0]}: "[:30])
+        assert text.strip().startswith(f"{failure.elements[0]}: "[:30])
 
 
 def test_stages_stand_on_one_axis_and_fill_the_iteration(compared, drawn):

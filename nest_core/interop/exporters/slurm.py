@@ -19,7 +19,7 @@ Several short runs as one Slurm job array: a script whose tasks launch Megatron-
 
 A task takes its plan by ``SLURM_ARRAY_TASK_ID`` and starts Megatron-LM's launch script
 (`nest_core.interop.exporters.megatron`) once on each of its nodes, which know their numbers from
-``SLURM_NODEID``. Tasks run one after the other, so that none takes links from another. Options as
+``SLURM_PROCID``. Tasks run one after the other, so that none takes links from another. Options as
 of Slurm's sbatch(1), "--array" and "--hold", scontrol(1), "release", and srun(1).
 """
 

@@ -2,7 +2,8 @@
 
 ``torchrun`` of PyTorch 2.13 numbers ranks node after node and, within one, by local rank, which
 is also the device. The caller says which node it is on and where node 0 is: ``NODE_RANK`` (under
-Slurm ``SLURM_NODEID``), ``MASTER_ADDR``, ``MASTER_PORT``.
+Slurm ``SLURM_PROCID`` of one task a node: ``SLURM_NODEID`` ignores a host file), ``MASTER_ADDR``,
+``MASTER_PORT``.
 
 Ranks on hosts: which host, and which of its devices, carries rank 0, 1, 2, …
 
@@ -353,7 +354,7 @@ def torchrun(rank_mapping: HostMapping, script: Sequence[str]) -> str:
     setup = ""
     if nodes > 1:
         setup = (
-            'NODE_RANK="${NODE_RANK:-${SLURM_NODEID:?number of this node, from 0}}"\n'
+            'NODE_RANK="${NODE_RANK:-${SLURM_PROCID:?number of this node, from 0}}"\n'
             ': "${MASTER_ADDR:?host name of node 0}"\n'
         )
         options += [
