@@ -316,7 +316,14 @@ def rows() -> list[Row]:
     what = "ranks of exported jobs lie as planned, or the job says what it costs"
     good = sum(n for (when, _), n in tally.items() if when == "now")
     return [
-        Row("Slurm", version, what, DRAWS, good, "; ".join([remarks["now"], reasons(wrong)])),
+        Row(
+            "Slurm",
+            version,
+            what,
+            DRAWS,
+            good,
+            "; ".join(filter(None, [remarks["now"], reasons(wrong)])),
+        ),
         Row(
             "Slurm",
             version,
