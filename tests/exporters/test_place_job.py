@@ -109,6 +109,15 @@ def test_pods_stay_whole_unless_a_leaf_would_be_cut():
     assert found.loss == 0.5
 
 
+def test_levels_that_hosts_do_not_name_are_said():
+    """Blocks have nothing above them in Slurm's addresses."""
+    shapes = shapes_of(2, 4, pods=2)
+    found = place(shapes, [f"h{k} b{k // 2}.h{k}" for k in range(8)])
+    assert (found.loss, found.cut) == (0.0, [0, 0])
+    assert found.words.endswith("lie as planned; no host says its pod")
+    assert "no host says" not in place(shapes, [f"h{k} s.b{k // 2}.h{k}" for k in range(8)]).words
+
+
 def test_a_cut_is_said_with_its_price_and_the_plan_that_loses_less():
     shapes = shapes_of(4, 2)
     shapes["levels"][0]["other"] = {"plan": "dp 16, tp 4", "loss": 0.004}

@@ -80,7 +80,7 @@ def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> OrderedHosts:
         sum(len({_above(paths[hosts[node]], height) for node in group}) > 1 for group in groups)
         for height, groups in enumerate(map(_members, levels))
     ]
-    return OrderedHosts(hosts, cut, *_told(shapes, cut, any(map(len, paths.values()))))
+    return OrderedHosts(hosts, cut, *_told(shapes, cut, max(map(len, paths.values()))))
 
 
 def _check(wrong: object, what: str, got: Sequence[str], remedy: str = "submit it there") -> None:
@@ -195,31 +195,38 @@ def _whole(
     return all(len(switches) == 1 for switches in switch_of.values())
 
 
-def _told(
-    shapes: Mapping[str, Any], cut: Sequence[int], is_known: bool
-) -> tuple[float | None, str]:
-    """Return the loss and the line that says what was done."""
+def _told(shapes: Mapping[str, Any], cut: Sequence[int], depth: int) -> tuple[float | None, str]:
+    """Return the loss and the line that says what was done.
+
+    Parameters
+    ----------
+    depth : int
+        Switches above each other that hosts name. Under topology/block Slurm names the block alone.
+    """
     nodes, levels = shapes["nodes"], shapes["levels"]
-    if levels and not is_known:
+    if levels and not depth:
         return None, f"{nodes} nodes by name: none says which switch is above it"
     losses, words = [0.0], []
     for level, count in zip(levels, cut):  # noqa: B905  # jobs run older Pythons too
         if count:
             groups, row = _members(level["groups"]), _row(level["losses"], count)
             losses.append(row["loss"])
-            size = f"{max(map(len, groups))} nodes"
             words.append(
-                f"{count} of {len(groups)} groups of {size} lie below more than one {level['name']}"
+                f"{count} of {len(groups)} groups of {max(map(len, groups))} nodes lie below more "
+                f"than one {level['name']}"
             )
             other = level["other"]
             if other and other["loss"] < row["loss"]:
                 words.append(f"{other['plan']} would lose {100 * other['loss']:.1f} %")
+    unseen = "".join(f"; no host says its {level['name']}" for level in levels[depth:])
     if not words:
-        return 0.0, f"{nodes} nodes ordered: all groups of the plan lie as planned"
+        return 0.0, f"{nodes} nodes ordered: all groups of the plan lie as planned{unseen}"
     loss = max(losses)
     return (
         loss,
-        f"{nodes} nodes ordered: {100 * loss:.1f} % slower here than planned; " + "; ".join(words),
+        f"{nodes} nodes ordered: {100 * loss:.1f} % slower here than planned; "
+        + "; ".join(words)
+        + unseen,
     )
 
 
