@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from nest_core.api.answer import Answer, plan
     from nest_core.api.calibrate import calibrate
     from nest_core.api.compiler import compiled
-    from nest_core.api.export import export, next_runs, place_on
+    from nest_core.api.export import export, next_runs
     from nest_core.api.goodput import goodput
     from nest_core.api.levels import levels
     from nest_core.api.mixes import mix
+    from nest_core.api.place import place_on
     from nest_core.api.price import place, price
     from nest_core.api.scenario import (
         list_presets,
@@ -84,7 +85,7 @@ _HOMES = {
     "mix": "api.mixes",
     "next_runs": "api.export",
     "place": "api.price",
-    "place_on": "api.export",
+    "place_on": "api.place",
     "plan": "api.answer",
     "price": "api.price",
     "ratios": "api.studies",

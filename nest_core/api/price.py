@@ -282,6 +282,19 @@ def given_or_ranked(
     return [Pasted(report.plan) for report in result.ranked], result.reason
 
 
+def priced_plans(
+    scenario: ScenarioValues, plan: Given | None, placement: str | Path | None
+) -> tuple[Report, list[Plan]]:
+    """Return the plan that is given, else the best one and the next best."""
+    ranked, reason = given_or_ranked(scenario, plan, placement)
+    if not ranked:
+        raise InputError(
+            "plan", f"must be given, since {reason}", "absent", "name one, or change the scenario"
+        )
+    first, *others = [given.plan for given in ranked]
+    return price_plan(scenario.problem(first.recompute), first), others
+
+
 def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pasted:
     if isinstance(plan, Answer):
         plan = plan.best
