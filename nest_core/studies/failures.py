@@ -42,8 +42,8 @@ __all__ = ["Failure", "break_elements", "single_failures", "worst_failure"]
 _SAME = 1e-9
 _Run = tuple[float, Plan]
 _ByTrace = dict[tuple[str, object], list[str]]
-MOST_CLASSES = 64
-"""Classes of elements up to which all are replayed for the worst."""
+MOST_TASKS = 10**8
+"""Classes of elements times tasks of the iteration, up to which the worst is sought among all."""
 MOST_DRAWN, BUSIEST = 256, 4
 """Elements of a drawn fabric up to which all are tried; and of a larger one those of a kind, as far
 from devices. For the worst one is enough."""
@@ -321,8 +321,9 @@ def single_failures(
     that leave the same of a fabric up to the numbers of its devices are planned anew once, for the
     first of them. Planning anew never loses more than the same plan, so what loses less
     than the worst so far is not planned anew. On a large drawn fabric, where few elements are
-    alike, only those of each kind and distance from devices are tried whose links are busiest.
-    For the worst of many classes one of each kind and tier is replayed, the busiest.
+    alike, only those of each kind and distance from devices are tried whose links are busiest. For
+    the worst of many classes of an iteration with many tasks the busiest of each kind and tier is
+    replayed; one that is less busy may lose more.
 
     Parameters
     ----------
@@ -337,7 +338,7 @@ def single_failures(
     alike: _ByTrace = {}
     for kind, name in _tried(values.fabric, before, BUSIEST if is_every else 1):
         alike.setdefault((kind, _trace(values.fabric, before, name)), []).append(name)
-    if not is_every and len(alike) > MOST_CLASSES:
+    if not is_every and len(alike) * len(before.begins_s) > MOST_TASKS:
         alike = _busiest(alike, before)
     groups: dict[tuple[bool, object], list[tuple[object, list[str]]]] = {}
     failures: list[Failure] = []

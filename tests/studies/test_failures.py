@@ -158,14 +158,14 @@ def test_a_nic_and_its_only_link_are_replayed_once(monkeypatch):
         )
 
 
-@pytest.mark.parametrize("most", [0, 64])
+@pytest.mark.parametrize("most", [0, failures.MOST_TASKS])
 @pytest.mark.parametrize("spares", [0, 1])
 def test_the_worst_single_failure_is_the_first_of_all(values, plan, spares, most, monkeypatch):
     """What studies ask for plans as few as they need; it names the same element and loss.
 
     Where of each kind and tier the busiest class alone is replayed it names one of its kind.
     """
-    monkeypatch.setattr(failures, "MOST_CLASSES", most)
+    monkeypatch.setattr(failures, "MOST_TASKS", most)
     first = single_failures(values, plan, spares=spares)[0]
     worst = worst_failure(values, plan, spares)
     if most:
