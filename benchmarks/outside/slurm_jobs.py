@@ -21,8 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import nest_core as nest
 from benchmarks.outside.slurm import BASE, SERVICES, TOOL, programs
 from benchmarks.outside.tool import BUILD, ROOT, Debian, Missing, Row, reasons
+from nest_core.interop.exporters.job_array import FILE, export_array
 
 OLDER = Debian(
     "slurmctld",
@@ -39,9 +41,14 @@ OLDER = Debian(
 )  # fmt: skip
 BEFORE = "14c5d0e"
 """The commit whose jobs are compared."""
-DRAWS, SEED, WAIT_S, PENDING_S = 60, 41, 40, 8
+DRAWS, ARRAYS, SEED, WAIT_S, PENDING_S = 60, 8, 41, 40, 8
 DEVICES = 2
 """Of a node; ranks are as many."""
+TORCHRUN = """#!/bin/bash
+while [[ $1 != --node-rank ]]; do shift; done
+echo "RANK $2 $SLURMD_NODENAME"
+"""
+"""Stands where a node would start its processes."""
 CONF = (
     BASE
     + """SlurmdUser=root
@@ -260,6 +267,42 @@ def cut(hosts: list[str], leaf_of: dict[str, str], group: int) -> int:
     )
 
 
+def array_hosts(environment: dict[str, str], script: str) -> list[str]:
+    """Return the hosts of node ranks 0, 1, … of the first run of a job array."""
+    folder = BUILD / "slurm-jobs" / "array"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / FILE).write_text(script)
+    (folder / "torchrun").write_text(TORCHRUN)
+    (folder / "torchrun").chmod(0o755)
+    environment = environment | {"PATH": f"{folder}:{environment['PATH']}"}
+    printed = asked(environment, "sbatch", FILE, folder=folder)
+    job = re.findall(r"Submitted batch job (\d+)", printed)[0]
+    until(environment, ["job", job], lambda text: "JobState=COMPLETED" in text, WAIT_S)
+    lines = [line.split() for line in (folder / "next-0.log").read_text().splitlines()]
+    ranks = {int(words[1]): words[2] for words in lines if words[:1] == ["RANK"]}
+    return [ranks[rank] for rank in sorted(ranks)]
+
+
+def arrays() -> Row:
+    """Return how many job arrays of `next` number nodes so that stages lie below one leaf."""
+    rng, group, good = random.Random(SEED), 3, 0
+    exported(BUILD / "slurm-exports", 2, group, ROOT)
+    scenario = nest.load(str(BUILD / "slurm-exports" / "job.toml"))
+    plan = f"dp={group},tp={DEVICES},pp=2,zero=1,micro_batch=1,sp=true"
+    files = export_array(scenario.values, [nest.price(scenario, plan).report]).files
+    for draw in range(ARRAYS):
+        tool, kind = (TOOL, OLDER)[draw % 2], ("tree", "block")[draw // 2 % 2]
+        cluster = drawn(rng, kind, group, 2 * group)
+        with running(tool, cluster) as environment:
+            hosts = array_hosts(environment, str(files[FILE]))
+        room = sum(n // group for n in Counter(cluster.leaf_of[host] for host in hosts).values())
+        count = cut([host for host in hosts for _ in range(DEVICES)], cluster.leaf_of, group)
+        good += len(hosts) == 2 * group and count <= 2 - room
+    what = "job arrays whose nodes are numbered as the allocation allows"
+    return Row("Slurm", f"{OLDER.version()} and {TOOL.version()}", what, ARRAYS, good, "")
+
+
 def rows() -> list[Row]:
     """Return how many allocations had all groups as planned, or said what they cost."""
     if os.geteuid():
@@ -321,4 +364,5 @@ def rows() -> list[Row]:
             tally["before", "as planned"],
             remarks["before"],
         ),
+        arrays(),
     ]

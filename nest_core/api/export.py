@@ -21,7 +21,7 @@ from nest_core.documents import (
     write_file,
 )
 from nest_core.interop.exporters import RELEASES, TARGETS, ExportRefused, export_plan
-from nest_core.interop.exporters.slurm import export_array, export_uplinks
+from nest_core.interop.exporters.job_array import export_array, export_uplinks
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, scenario_title
 from nest_core.studies.next_runs import NextRuns, UplinksOff, check_leaves, uplinks_off

@@ -60,6 +60,7 @@ def run_job(folder: Path, script: str) -> tuple[list[str], list[str], str]:
             "LIST": str(listed),
             "GOT": str(folder / "got"),
             "SLURM_SUBMIT_DIR": str(folder),
+            "SLURM_JOB_NUM_NODES": str(len(names)),
         },
     )
     return told.read_text().splitlines(), listed.read_text().splitlines(), ran.stdout.strip()

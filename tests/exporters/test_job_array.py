@@ -12,7 +12,7 @@ import pytest
 from nest_core.costs import price
 from nest_core.costs.parse import parse_plan, read_pasted
 from nest_core.interop.exporters import ExportRefused
-from nest_core.interop.exporters.slurm import FILE, STEPS, UPLINKS, export_array, export_uplinks
+from nest_core.interop.exporters.job_array import FILE, STEPS, UPLINKS, export_array, export_uplinks
 from nest_core.scenario import load_scenario
 
 PLANS = (
@@ -22,10 +22,22 @@ PLANS = (
 )
 """The last leaves half of the devices idle."""
 STUBS = {
-    "scontrol": "echo node-a; echo node-b",
-    "srun": 'echo "srun ${*:1:4}" >&2\nwhile [[ $1 == --* ]]; do shift; done\nSLURM_PROCID=1 "$@"',
+    "srun": """\
+echo "srun $*" >&2
+for option; do [[ $option == --distribution=* ]] && step=1; done
+while [[ $1 == --* ]]; do shift; done
+if [[ -n ${step:-} ]]; then
+  echo "hosts $(tr '\\n' ' ' < "$SLURM_HOSTFILE")" >&2
+  SLURM_PROCID=1 "$@"
+else
+  for place in 7 5 3 1 6 4 2 0; do
+    SLURMD_NODENAME=node-$place SLURM_TOPOLOGY_ADDR=leaf$((place % 2)).node-$place "$@"
+  done
+fi
+""",
     "torchrun": "printf '%q ' \"$@\"",
 }
+"""Slurm lists eight nodes, which lie below two leaves by turns."""
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +64,18 @@ def task(asked, reports, tmp_path):
         environment = {
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
             "SLURM_ARRAY_TASK_ID": str(number),
-            "SLURM_JOB_NODELIST": "node-[a-b]",
+            "SLURM_JOB_NUM_NODES": "8",
         }
         return subprocess.run(
             ["bash", str(script), *data],
-            env=environment, capture_output=True, text=True, check=False, timeout=20,
+            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=20,
         )  # fmt: skip
 
     return run
 
 
 @pytest.mark.parametrize("number", range(len(PLANS)))
-def test_every_task_starts_its_plan(asked, reports, task, number):
+def test_every_task_starts_its_plan(asked, reports, task, tmp_path, number):
     done = task(number)
     assert done.returncode == 0, done.stderr
     read = read_pasted("torchrun " + done.stdout, asked.problem().layers, 64)
@@ -71,9 +83,18 @@ def test_every_task_starts_its_plan(asked, reports, task, number):
     words = shlex.split(done.stdout)
     assert words[words.index("--train-iters") + 1] == str(STEPS)
     assert words[words.index("--node-rank") + 1] == "1"
-    assert words[words.index("--master-addr") + 1] == "node-a"
-    nodes = words[words.index("--nnodes") + 1]
-    assert f"--nodes={nodes} " in done.stderr
+    hosts = re.search(r"^hosts (.*) $", done.stderr, re.M)[1].split()
+    assert words[words.index("--master-addr") + 1] == hosts[0]
+    nodes = int(words[words.index("--nnodes") + 1])
+    assert f"--ntasks={nodes} --distribution" in done.stderr
+    assert len(set(hosts)) == len(hosts) == nodes
+    assert not list(tmp_path.glob("nest.*"))
+
+
+def test_nodes_of_a_leaf_follow_each_other(task):
+    hosts = re.search(r"^hosts (.*) $", task(1).stderr, re.M)[1]
+    leaves = [int(host[-1]) % 2 for host in hosts.split()]
+    assert leaves in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
 
 
 def test_there_are_as_many_tasks_as_runs(asked, reports, task):
@@ -93,7 +114,7 @@ def test_every_task_of_the_experiment_starts_its_plan(asked, reports, task, tmp_
         read = read_pasted("torchrun " + done.stdout, asked.problem().layers, 64)
         assert read.plan == reports[1].plan
         assert "--data-path corpus" in done.stdout
-        assert "--nodes=8 " in done.stderr
+        assert "--ntasks=8 --distribution" in done.stderr
     assert "# Four each.\n" in text
     assert "\n# left\n# 4\n" in text
 

@@ -14,13 +14,6 @@ of its node. Ranks are numbered along the plan's axis order: the framework must 
 References
 ----------
 .. [1] srun(1), "-m, --distribution", "arbitrary".
-
-Several short runs as one Slurm job array: a script whose tasks launch Megatron-LM plans.
-
-A task takes its plan by ``SLURM_ARRAY_TASK_ID`` and starts Megatron-LM's launch script
-(`nest_core.interop.exporters.megatron`) once on each of its nodes, which know their numbers from
-``SLURM_PROCID``. Tasks run one after the other, so that none takes links from another. Options as
-of Slurm's sbatch(1), "--array" and "--hold", scontrol(1), "release", and srun(1).
 """
 
 import inspect
@@ -33,7 +26,6 @@ import numpy as np
 
 from nest_core.costs import Plan, Report
 from nest_core.interop.exporters import place_job
-from nest_core.interop.exporters.megatron import export_megatron
 from nest_core.interop.exporters.shapes import allocation_shapes
 from nest_core.interop.exporters.values import (
     ExportFiles,
@@ -46,18 +38,9 @@ from nest_core.interop.formats.slurm import compressed
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues, scenario_title
 
-__all__ = [
-    "FILE",
-    "STEPS",
-    "UPLINKS",
-    "coordinates",
-    "export_array",
-    "export_slurm",
-    "export_uplinks",
-]
+__all__ = ["HOSTS", "coordinates", "export_slurm", "wanted_nodes"]
 
-
-_slurm_TASK = """\
+_TASK = """\
 #!/usr/bin/env bash
 {top}# One rank: its number from Slurm, its device {source}.
 set -euo pipefail
@@ -73,17 +56,17 @@ _FROM_SLURM = """\
 device="$SLURM_LOCALID"
 export LOCAL_WORLD_SIZE="{per_node}"
 """
-_HOSTS = """\
-work="$(mktemp -d "$PWD/nest.XXXXXX")"
-trap 'rm -rf -- "$work"' EXIT
-srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --gpu-bind=none \\
-  bash -c 'echo "$SLURMD_NODENAME ${{SLURM_TOPOLOGY_ADDR:-}}"' > "$work/got.txt"
+HOSTS = """\
+srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
+  --gpu-bind=none bash -c 'echo "$SLURMD_NODENAME ${{SLURM_TOPOLOGY_ADDR:-}}"' > "$work/got.txt"
 grep -q ' .' "$work/got.txt" || scontrol show topology >> "$work/got.txt"
 export SLURM_HOSTFILE="$work/hosts.txt"
-python3 "$NEST_FOLDER/place_job.py" "$NEST_FOLDER/shapes.json" "$work/got.txt" ranks \\
+python3 "$NEST_FOLDER/place_job.py" "$NEST_FOLDER/shapes.json" "$work/got.txt" {form} \\
   > "$SLURM_HOSTFILE"
 MASTER_ADDR="$(head -n 1 "$SLURM_HOSTFILE")"
+export MASTER_ADDR
 """
+"""Writes the host file of a step into the folder ``$work``; ``form`` as `place_job` takes it."""
 
 
 def export_slurm(
@@ -110,7 +93,7 @@ def export_slurm(
         "job.sbatch": _job(scenario, plan, rank_mapping, plain, shapes),
         "place_job.py": header(scenario, plan, "slurm") + inspect.getsource(place_job),
         "shapes.json": json.dumps(shapes, separators=(",", ":")) + "\n",
-        "task.sh": _slurm_TASK.format(
+        "task.sh": _TASK.format(
             top=header(scenario, plan, "slurm"),
             source="too" if plain else "from the rank file",
             device=_FROM_SLURM.format(per_node=int(rank_mapping.per_host[0]))
@@ -175,7 +158,7 @@ def _job(
         f"--ntasks-per-node={int(rank_mapping.per_host.max())}",
         f"--gpus-per-node={per_node}",
         "--exclusive",
-        *_wanted(scenario, rank_mapping, shapes),
+        *wanted_nodes(scenario, rank_mapping, shapes),
     ]
     directives = "".join(f"#SBATCH {option}\n" for option in options)
     step = (
@@ -192,13 +175,15 @@ def _job(
         ': "${1:?the program that every rank runs}"\n'
         'export NEST_FOLDER="${NEST_FOLDER:-$SLURM_SUBMIT_DIR}"\n'
         + ("" if plain else 'export NEST_RANKS="$NEST_FOLDER/ranks.txt"\n')
-        + _HOSTS.format(nodes=nodes)
-        + 'export MASTER_ADDR MASTER_PORT="${MASTER_PORT:-29500}"\n'
+        + 'work="$(mktemp -d "$PWD/nest.XXXXXX")"\n'
+        + "trap 'rm -rf -- \"$work\"' EXIT\n"
+        + HOSTS.format(form="ranks")
+        + 'export MASTER_PORT="${MASTER_PORT:-29500}"\n'
         + step
     )
 
 
-def _wanted(
+def wanted_nodes(
     scenario: ScenarioValues, rank_mapping: HostMapping, shapes: dict[str, Any]
 ) -> list[str]:
     """Return the options that ask for nodes below as few switches as the plan needs."""
@@ -230,156 +215,3 @@ def _ranks(
         f"{rank} {used[host]} {slot} {crowd[host]} {' '.join(map(str, place))}\n"
         for rank, (host, slot, *place) in enumerate(rows)
     )
-
-
-FILE, UPLINKS = "next.sbatch", "uplinks.sbatch"
-STEPS = 30
-"""Iterations of a run: enough for a steady median, with what starts it left out."""
-
-_job_array_TASK = """\
-{place}) # {words}, predicted {seconds:.4g} s
-  nodes={nodes}
-  launch=$(cat <<'NEST_RUN'
-{script}NEST_RUN
-)
-  ;;
-"""
-_TOP = """\
-# {title}: {count} runs of {steps} steps that narrow the choice of its plan most.
-# Submit from Megatron-LM's folder: sbatch {file} [DATA OPTION]...; options replace mock data.
-# Send back next-*.log, the output of the tasks: nest-studio calibrate next-*.log --on SCENARIO
-# --name NAME makes NAME.toml of them; then nest-studio next SCENARIO with stack = "NAME.toml".
-"""
-_UPLINKS_TOP = """\
-# {title}: one plan on fewer and fewer uplinks of every leaf, {steps} steps each.
-# {words}
-# Submit from Megatron-LM's folder: sbatch --nodelist=NODES {file} [DATA OPTION]...; options
-# replace mock data. All tasks are held; task K runs with K uplinks left on every leaf. For each, in
-# shuffled order and with all uplinks at the start and the end: shut the ports of the other uplinks
-# on every leaf, as the table has it, those to the same spines; see that routes have settled; note
-# the ports that are up; and only then scontrol release JOBID_K. Hold all else fixed, as
-# docs/validation.md, "What would settle oversubscription", lists it, and switch all ports on in the
-# end. Compare the steady median of a step in uplinks-K.log with the table.
-#
-{table}
-"""
-_START = """\
-set -euo pipefail
-mapfile -t hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
-export MASTER_ADDR="${hosts[0]}"
-"""
-_CASE = """\
-case "$SLURM_ARRAY_TASK_ID" in
-"""
-_ESAC = """\
-*) echo "no run of this number" >&2; exit 1 ;;
-esac
-"""
-_ONE = """\
-nodes={nodes}
-launch=$(cat <<'NEST_RUN'
-{script}NEST_RUN
-)
-"""
-_BOTTOM = """\
-srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --gpu-bind=none \\
-  --kill-on-bad-exit=1 bash -c "$launch" launch "$@"
-"""
-
-
-def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> ExportFiles:
-    """Return one script that runs every plan for `STEPS` steps.
-
-    Raises
-    ------
-    Refused
-        If there is none, or Megatron-LM cannot express one.
-    """
-    refuse_first(
-        (
-            not reports,
-            "runs",
-            "must hold a plan that Megatron-LM can run",
-            "none",
-            "pin the search to what it can run",
-        )
-    )
-    network = collapse(scenario.fabric)
-    mappings = [host_mapping(network, report.plan.point) for report in reports]
-    nodes = [len(mapping.used_hosts) for mapping in mappings]
-    directives = _directives(
-        mappings, name="nest-next", array=f"0-{len(reports) - 1}%1", output="next-%a.log"
-    )
-    tasks = [
-        _job_array_TASK.format(
-            place=place,
-            words=report.plan.words,
-            seconds=report.iteration_s,
-            nodes=count,
-            script=export_megatron(scenario, report, STEPS).files["launch.sh"],
-        )
-        for place, (report, count) in enumerate(zip(reports, nodes, strict=True))
-    ]
-    top = _TOP.format(
-        title=" ".join(scenario_title(scenario).split()),
-        count=len(reports),
-        steps=STEPS,
-        file=FILE,
-    )
-    return ExportFiles({FILE: directives + top + _START + _CASE + "".join(tasks) + _ESAC + _BOTTOM})
-
-
-def export_uplinks(
-    scenario: ScenarioValues, report: Report, max_uplinks: int, words: str, table: str
-) -> ExportFiles:
-    """Return one script that runs a plan once for every number of uplinks that leaves have left.
-
-    Parameters
-    ----------
-    max_uplinks : int
-        Uplinks of a leaf.
-    words, table : str
-        What leaves have; and by uplinks left what stays on and what is predicted.
-
-    Raises
-    ------
-    Refused
-        If Megatron-LM cannot express the plan.
-    """
-    mapping = host_mapping(collapse(scenario.fabric), report.plan.point)
-    directives = _directives(
-        [mapping],
-        name="nest-uplinks",
-        array=f"1-{max_uplinks}%1",
-        output="uplinks-%a.log",
-        more=("--hold",),
-    )
-    top = _UPLINKS_TOP.format(
-        title=" ".join(scenario_title(scenario).split()),
-        steps=STEPS,
-        words=words,
-        file=UPLINKS,
-        table="\n".join(f"# {row}" for row in table.splitlines()),
-    )
-    launch = _ONE.format(
-        nodes=len(mapping.used_hosts),
-        script=export_megatron(scenario, report, STEPS).files["launch.sh"],
-    )
-    return ExportFiles({UPLINKS: directives + top + _START + launch + _BOTTOM})
-
-
-def _directives(
-    mappings: Sequence[HostMapping], *, name: str, array: str, output: str, more: Sequence[str] = ()
-) -> str:
-    """Return the first lines of a job array whose tasks run one after the other, on whole nodes."""
-    options = (
-        f"--job-name={name}",
-        f"--array={array}",
-        *more,
-        f"--nodes={max(len(mapping.used_hosts) for mapping in mappings)}",
-        "--ntasks-per-node=1",
-        f"--gpus-per-node={max(int(mapping.per_host.max()) for mapping in mappings)}",
-        "--exclusive",
-        f"--output={output}",
-    )
-    return "#!/usr/bin/env bash\n" + "".join(f"#SBATCH {option}\n" for option in options)
