@@ -28,6 +28,7 @@ from nest_core.network import Network, Outline
 from nest_core.planner import Progress, SearchResult, search
 from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.planner.frontier import Frontier
+from nest_core.planner.mixed import MixedFrontier
 from nest_core.report.explain import (
     Headline,
     Training,
@@ -244,7 +245,7 @@ def answer(
     scenario: ScenarioValues,
     *,
     problem: Problem | None = None,
-    frontier: Frontier | None = None,
+    frontier: Frontier | MixedFrontier | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Answer:

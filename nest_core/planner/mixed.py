@@ -7,6 +7,9 @@ make that separable: a stage is priced as if all others used its strategy, and s
 transfers (``docs/method.md``, "The program").
 """
 
+from __future__ import annotations
+
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +52,24 @@ class MixedFrontier:
     def __len__(self) -> int:
         return len(self.points)
 
+    def of(self, problem: Problem, factor: float = 1.0) -> MixedFrontier:
+        """Return the same points of a problem that differs in memory or network; see `Frontier`."""
+        other = copy(self)
+        other.problem = problem
+        if problem.network is self.problem.network:
+            other.solver = self.solver.of(problem)
+        else:
+            other.solver = Solver(problem, self.allowed, as_needed=self.space.as_needed)
+            other._bounds = other._relaxed()
+            other._total, other._tallest = other._lightest()
+        other.screen = Screen(problem, self.rows, self.allowed, self._zeros)
+        other.queue = PointQueue(self.queue.low / factor)
+        return other
+
+    def under_1f1b(self) -> MixedFrontier:
+        """Return the points of 1F1B alone."""
+        return MixedFrontier(self.problem, replace(self.space, schedules=("1f1b",)))
+
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """Return the points of rows that may come in under the cutoff."""
         columns = self.points.columns(rows)
@@ -74,6 +95,12 @@ class MixedFrontier:
         return opened, len(opened)
 
     place = refine
+
+    def refined(self, opened: Opened, cutoff: float) -> Opened:
+        """Return all of them; see `refine`."""
+        return opened
+
+    placed = refined
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point under every strategy."""

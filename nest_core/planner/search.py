@@ -196,7 +196,7 @@ def search(
     effort: float = 1.0,
     within_s: float = float("inf"),
     known: NamedPlans = (),
-    frontier: Frontier | None = None,
+    frontier: Frontier | MixedFrontier | None = None,
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -219,7 +219,7 @@ def search(
         behind those of its space that fit.
     frontier : Frontier, optional
         Of the space, and of a problem with this one's network, where one is at hand: what it
-        knows of points is known here, and the other way round. Not for mixed stages.
+        knows of points is known here, and the other way round.
     clock : callable
         Seconds; passed in so that tests need not wait.
     progress : callable (Progress), optional

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import CERTAINTIES, NO_OFFLOAD, Point, Problem, Report, price
+from nest_core.costs import CERTAINTIES, NO_OFFLOAD, Problem, Report, price
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
+from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.points import slices
 from nest_core.planner.search import Leading, search
 from nest_core.planner.space import SearchSpace
@@ -25,8 +26,9 @@ _STEP = 0.01
 _ROUNDING = 1e-9
 _ROWS = 4096
 """Opened together."""
-_WORK, _OPENED, _REFINED, _PLACED = 6e7, 2.0, 50.0, 500.0
-"""Microseconds of one core, about, that may be worked, and that steps take for a point."""
+_WORK, _OPENED, _REFINED, _PLACED, _STRATEGY = 6e7, 2.0, 50.0, 500.0, 1000.0
+"""Microseconds of one core, about, that may be worked, and that steps take for a point and for
+each strategy that its stages choose from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,14 @@ class HeadRoom:
         }
 
 
-def shared_frontier(problem: Problem, space: SearchSpace) -> Frontier | None:
+def shared_frontier(problem: Problem, space: SearchSpace) -> Frontier | MixedFrontier | None:
     """Return a frontier of which several searches can share what they know of points.
 
-    None where points have no bounds that hold for a problem with more of something.
+    None where an offload changes the problem.
     """
-    return None if space.mixed or space.offload != (NO_OFFLOAD,) else Frontier(problem, space)
+    if space.offload != (NO_OFFLOAD,):
+        return None
+    return MixedFrontier(problem, space) if space.mixed else Frontier(problem, space)
 
 
 class Neighbours:
@@ -87,7 +91,8 @@ class Neighbours:
 
     Attributes
     ----------
-    points : tuple of Point or None
+    points : tuple of int or None
+        Their numbers.
         None where they are too many to be looked at, or the rule of the space is as needed.
     """
 
@@ -97,10 +102,10 @@ class Neighbours:
         space: SearchSpace,
         iteration_s: float,
         time_limit_s: float = float("inf"),
-        frontier: Frontier | None = None,
+        frontier: Frontier | MixedFrontier | None = None,
     ) -> None:
         self.frontier = frontier or shared_frontier(problem, space)
-        self.points: tuple[Point, ...] | None = None
+        self.points: tuple[int, ...] | None = None
         if self.frontier is not None and not space.as_needed:
             eased = [replace(problem, certainty=certainty) for certainty in CERTAINTIES]
             most = max([_roomier(problem), *eased], key=lambda entry: entry.planned_bytes)
@@ -111,22 +116,25 @@ class Neighbours:
         """Return the best plan of a problem with more of something that takes at most so long."""
         if self.frontier is None or self.points is None:
             return None
-        leading, solver = Leading(1, cutoff), self.frontier.of(problem).solver
-        for point in self.points:
-            prepared = solver.prepare(point)
+        leading, frontier = Leading(1, cutoff), self.frontier.of(problem)
+        for number in self.points:
+            prepared = frontier.prepared(number)
             if prepared.lower_bound <= leading.cutoff:
-                seconds, plan = solver.solve(prepared, leading.cutoff)
+                seconds, plan = frontier.solver.solve(prepared, leading.cutoff)
                 if plan is not None:
                     leading.offer(seconds, plan)
         return price(problem, leading.found[0][1]) if leading.found else None
 
 
-def _within(frontier: Frontier, cutoff: float, time_limit_s: float) -> tuple[Point, ...] | None:
-    """Return points of which a plan takes at most so long; None if too much is to be looked at.
+def _within(
+    frontier: Frontier | MixedFrontier, cutoff: float, time_limit_s: float
+) -> tuple[int, ...] | None:
+    """Return numbers of points of which a plan takes at most so long.
 
-    All are bounded together: with a time to beat at hand nothing is gained by their order.
+    None if too much is to be looked at. All are bounded together: with a time to beat at hand
+    nothing is gained by their order.
     """
-    began, work, points = time.perf_counter(), 0.0, []
+    began, work, numbers = time.perf_counter(), 0.0, []
     rows = np.sort(frontier.queue.left(cutoff))
     for part in slices(len(rows), _ROWS):
         opened = frontier.open(rows[part], cutoff)
@@ -134,14 +142,16 @@ def _within(frontier: Frontier, cutoff: float, time_limit_s: float) -> tuple[Poi
         for nearer, cost in ((frontier.refined, _REFINED), (frontier.placed, _PLACED)):
             work += cost * len(opened)
             opened = nearer(opened, cutoff) if len(opened) else opened
-        for index in range(len(opened)):
+        for index, number in enumerate(opened.columns.number.tolist()):
+            if work > _WORK or time.perf_counter() - began > time_limit_s:
+                return None
             prepared = frontier.prepare(opened, index)
+            work += _STRATEGY * len(prepared.strategies)
             is_near = prepared.lower_bound <= cutoff
             if is_near and frontier.solver.solve(prepared, cutoff)[1] is not None:
-                points.append(prepared.point)
-        if work > _WORK or time.perf_counter() - began > time_limit_s:
-            return None
-    return tuple(points)
+                numbers.append(number)
+    is_done = work <= _WORK and time.perf_counter() - began <= time_limit_s
+    return tuple(numbers) if is_done else None
 
 
 def shadow_prices(

@@ -13,13 +13,20 @@ from nest_core.costs import NO_OFFLOAD
 from nest_core.planner import search, shadow, shadow_prices, shared_frontier
 
 
+def instances():
+    """Problems and spaces, of uniform stages and of mixed ones, under both rules of ZeRO."""
+    drawn = [(random_instance(seed), seed) for seed in range(12)]
+    drawn += [(joint_instance(seed), f"mixed {seed}") for seed in (30, 34, 37, 38)]
+    for (instance, seed), as_needed in product(drawn, (False, True)):
+        space = replace(instance.space, offload=(NO_OFFLOAD,), as_needed=as_needed)
+        yield instance.problem, space, (seed, as_needed)
+
+
 def test_a_price_is_what_a_search_of_its_own_gains(monkeypatch):
     """With a quarter more of a resource other plans are the best, whatever the rule of ZeRO."""
     monkeypatch.setattr(shadow, "_STEP", 0.25)
-    others = 0
-    for seed, as_needed in product(range(12), (False, True)):
-        instance = random_instance(seed)
-        problem, space = instance.problem, replace(instance.space, as_needed=as_needed)
+    others = apart = 0
+    for problem, space, case in instances():
         ours = search(problem, space).best
         if ours is None:
             continue
@@ -32,12 +39,14 @@ def test_a_price_is_what_a_search_of_its_own_gains(monkeypatch):
         for name, change in changed.items():
             best = search(change, space, within_s=ours.iteration_s).best
             if best is None:  # with more memory less may be as needed
-                assert (prices[name], as_needed, name) == (None, True, "memory")
+                assert (prices[name], space.as_needed, name) == (None, True, "memory")
                 continue
             gained = ours.iteration_s / best.iteration_s - 1
-            assert prices[name] == pytest.approx(gained, abs=1e-9), (seed, as_needed, name)
+            assert prices[name] == pytest.approx(gained, abs=1e-9), (case, name)
             others += best.plan.point != ours.plan.point
+            apart += bool(best.plan.strategies)
     assert others > 6
+    assert apart > 1
 
 
 def test_a_price_that_time_was_too_short_for_is_unknown():
@@ -58,9 +67,7 @@ def test_too_much_to_be_looked_at_leaves_prices_unknown(monkeypatch):
 def test_what_searches_share_changes_no_answer():
     """Memory that grows and shrinks, by a frontier that earlier searches have used."""
     differ = 0
-    for seed, as_needed in product(range(12), (False, True)):
-        instance = random_instance(seed)
-        problem, space = instance.problem, replace(instance.space, as_needed=as_needed)
+    for problem, space, case in instances():
         frontier = shared_frontier(problem, space)
         answers = []
         for factor in (1.0, 1.3, 0.7, 1.0):
@@ -75,7 +82,7 @@ def test_what_searches_share_changes_no_answer():
                 ]
                 for entry in (result, alone)
             )
-            assert plans == expected, (seed, as_needed, factor)
+            assert plans == expected, (case, factor)
             assert result.certificate.proven
             answers.append(plans[:1])
         differ += answers[0] != answers[2]
@@ -88,7 +95,8 @@ def test_a_shared_frontier_without_other_schedules_finds_the_best_of_1f1b():
     for seed in (0, 3, 11, 13, 19, 28, 34, 40):
         instance = joint_instance(seed)
         schedules = ("1f1b", "interleaved")
-        space = replace(instance.space, mixed=False, offload=(NO_OFFLOAD,), schedules=schedules)
+        mixed = instance.space.mixed
+        space = replace(instance.space, mixed=mixed, offload=(NO_OFFLOAD,), schedules=schedules)
         problem, plain = instance.problem, replace(space, schedules=("1f1b",))
         frontier = shared_frontier(problem, space)
         first = search(problem, space, frontier=frontier).best

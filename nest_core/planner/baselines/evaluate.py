@@ -10,6 +10,7 @@ from nest_core.planner import SearchSpace
 from nest_core.planner.baselines import alpa_e, manual, mcmc, mist, nest, phaze
 from nest_core.planner.baselines.baseline import NAMES, Baseline, Found, paper_space
 from nest_core.planner.frontier import Frontier
+from nest_core.planner.mixed import MixedFrontier
 from nest_core.workload import Model
 
 __all__ = ["evaluate_baselines"]
@@ -25,7 +26,7 @@ def evaluate_baselines(
     as_in_paper: bool = False,
     time_limit_s: float = float("inf"),
     ours: Report | None = None,
-    frontier: Frontier | None = None,
+    frontier: Frontier | MixedFrontier | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Baseline, ...]:
     """Return what the named methods choose, priced on the true costs.

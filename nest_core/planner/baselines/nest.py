@@ -30,6 +30,7 @@ from nest_core.planner.baselines.baseline import Baseline, Found, Waterfall
 from nest_core.planner.baselines.phaze import best_rank_mapping
 from nest_core.planner.frontier import Frontier
 from nest_core.planner.levelwise import levelwise
+from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Solver
 
 __all__ = ["TOP", "find", "on_levels", "waterfall"]
@@ -87,7 +88,7 @@ def waterfall(
     entry: Baseline,
     ours: Report | None = None,
     time_limit_s: float = float("inf"),
-    frontier: Frontier | None = None,
+    frontier: Frontier | MixedFrontier | None = None,
 ) -> Waterfall | None:
     """Return what makes the program's plan slower than the exact search's; None without either.
 
