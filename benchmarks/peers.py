@@ -293,6 +293,7 @@ def main() -> None:
         return
     for tool in (GALVATRON, LLM_ANALYSIS, MLSYSIM):
         tool.interpreter()
+    our_rows(min(NODES), True)  # Numba compiles once for an installation
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     rows: list[PeerRow] = []
 
