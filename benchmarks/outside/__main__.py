@@ -14,7 +14,7 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
     "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs", "netbox",
-    "chakra", "facts", "galvatron", "perfetto", "tpu", "steps", "maxtext_steps",
+    "chakra", "hta", "facts", "galvatron", "perfetto", "tpu", "steps", "maxtext_steps",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

@@ -87,10 +87,11 @@ class Tool:
         stamp.write_text(state)
         return python
 
-    def run(self, program: str, *words: object) -> str:
+    def run(self, program: str, *words: object, environment: dict[str, str] | None = None) -> str:
         """Return what a program of ``inside/`` prints, run by the tool's Python."""
         command = [str(self.interpreter()), "-W", "ignore", str(INSIDE / program)]
-        return _run([*command, *map(str, words)], RUN_S)
+        more = os.environ | environment if environment else None
+        return _run([*command, *map(str, words)], RUN_S, environment=more)
 
     def row(self, what: str, tried: int | None, accepted: int | None, remark: str = "") -> Row:
         """Return a row about it."""

@@ -12,7 +12,7 @@ import numpy as np
 from nest_core.api.price import Given, given_or_best
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
-from nest_core.calibration.logs.kineto import TERMS, RankTrace, read_trace
+from nest_core.calibration.logs.traces import TERMS, RankTrace, read_trace
 from nest_core.costs import Problem, Report, device_order, price
 from nest_core.costs.communication import CLASSES
 from nest_core.documents import (

@@ -1,4 +1,4 @@
-"""Kineto's traces: what is exposed is counted moment by moment, and read to the nanosecond."""
+"""Traces: what is exposed is counted moment by moment, and read to the nanosecond."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import pytest
 
 from nest_core.api.simulate import diff
-from nest_core.calibration.logs.kineto import TERMS, read_trace
+from nest_core.calibration.logs.traces import TERMS, read_trace
 from nest_core.documents.errors import InputError
 from nest_studio.cli import run
 
@@ -48,6 +48,56 @@ def written(folder, events, rank=0, ranks=64, name="rank.pt.trace.json"):
         '\n  "traceEvents": [\n' + ",\n".join(events) + '\n  ],\n  "traceName": "x"\n}'
     )
     return file
+
+
+def linked(folder, kernels, name="et_plus.3.json"):
+    """As Chakra writes them, each with the time of its launch."""
+    nodes = [{"id": 1, "name": "aten::mm", "ctrl_deps": 0, "ts": 5.5, "exclusive_dur": 900.25}]
+    nodes += [
+        {
+            "id": 2 + number,
+            "name": NAMES[term],
+            "cat": "gpu_memcpy" if term == "copies" else "kernel",
+            "ts": launched_ns / 1000,
+            "inclusive_dur": taken_ns / 1000,
+            "exclusive_dur": taken_ns / 1000,
+            "stream": stream,
+        }
+        for number, (term, launched_ns, taken_ns, stream) in enumerate(kernels)
+    ]
+    file = folder / name
+    file.write_text(json.dumps({"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": nodes}))
+    return file
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_readings_of_a_run_are_one(tmp_path, seed):
+    """Streams take what is launched on them in turn; one file has the starts, one the launches."""
+    draw = random.Random(seed)
+    kernels, events, busy_until, clock = [], [], {}, 1000
+    for _ in range(200):
+        clock += draw.choice([1, 2, 300, 2000])
+        term, taken, stream = draw.choice(list(NAMES)), draw.randint(1, 1900), draw.randint(7, 9)
+        begins = max(clock, busy_until.get(stream, 0))
+        busy_until[stream] = begins + taken
+        kernels.append((term, clock, taken, stream))
+        events.append(event(term, begins, taken, stream))
+    draw.shuffle(kernels)
+    ran, played = read_trace(written(tmp_path, events)), read_trace(linked(tmp_path, kernels))
+    assert played.seconds == pytest.approx(ran.seconds, abs=1e-15)
+    assert played.hidden_share == pytest.approx(ran.hidden_share)
+    assert ran.seconds["idle"] > 0
+    assert ran.hidden_share > 0
+    assert (played.rank, played.steps) == (3, 0)
+
+
+def test_kernels_launched_ahead_leave_nothing_idle_in_a_chakra_trace(tmp_path):
+    """Launched every 0.4 us, they run for 1.9 us, and an all-reduce of 1 ms runs beside them."""
+    kernels = [("compute", 1_000 + 400 * n, 1_900, 7) for n in range(1000)]
+    trace = read_trace(linked(tmp_path, [*kernels, ("all_reduce", 2_000, 1_000_900, 20)]))
+    assert trace.seconds["compute"] == pytest.approx(1.9e-3, rel=1e-12)
+    assert trace.seconds["idle"] == trace.seconds["all_reduce"] == 0.0
+    assert trace.hidden_share == 1.0
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -145,11 +195,15 @@ def test_traces_stand_beside_the_simulated_iteration_of_their_stage(tmp_path, ca
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("hello\n", "must be a trace of PyTorch's profiler, but is 'other text'"),
+        ("hello\n", "what chakra_trace_link makes of one, but is 'other text'"),
         ("[1, 2]", "must be a trace of PyTorch's profiler"),
         (
             '{"traceEvents": [{"ph": "X", "cat": "kernel"',
             "must be whole, but is 'a trace that is cut",
+        ),
+        (
+            '{"nodes": [{"id": 1, "name": "aten::mm", "ctrl_deps": 0}]}',
+            "must hold kernels of a dev",
         ),
         ('{"traceEvents": []}', "must hold kernels of a device with their durations"),
         ('{"traceEvents": [{"ph": "B", "cat": "kernel", "ts": 1, "name": "k"}]}', "with their dur"),

@@ -1,4 +1,6 @@
-"""What PyTorch's profiler wrote of one rank: seconds of compute, communication by kind, idling.
+"""What a profiler wrote of one rank: seconds of compute, communication by kind, idling.
+
+Traces of PyTorch's profiler (Kineto), and what Chakra's ``chakra_trace_link`` makes of one.
 
 Kernels, copies and fills of the device are taken by their times, whatever stream they run on.
 Kernels of NCCL are told by their names, of which only the collective can be trusted. A moment
@@ -9,17 +11,23 @@ communication.
 Times are microseconds with three decimals, read as nanoseconds; steps are those that
 ``ProfilerStep#`` marks, on the device where it has them.
 
+Chakra keeps how long a kernel ran, and of when it began the call that launched it. So kernels of a
+stream are played one after the other, each as soon as it is launched; where one waited for another
+stream, which the file does not say, it begins too early here. Chakra's ``.et`` files have neither,
+but whole microseconds.
+
 Source: ``libkineto/src/output_json.cpp`` of pytorch/kineto @114171df; ``src/device/generate.py`` of
-NVIDIA/nccl.
+NVIDIA/nccl; ``src/trace_link/trace_linker.py`` of mlcommons/chakra @0f506d4a.
 """
 
 import codecs
 import json
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +55,11 @@ _COPIES = ("gpu_memcpy", "gpu_memset")
 _STEPS = ("gpu_user_annotation", "user_annotation")
 _HEAD_BYTES = 1 << 26
 _GAP = re.compile(r"[\s,]*")
+_LISTS = re.compile(r'"(traceEvents|nodes)"\s*:\s*\[')
+_DURATIONS = {"traceEvents": "dur", "nodes": "exclusive_dur"}
+"""Field with what an event takes, us, by the list that holds the events."""
+_Run = tuple[str, int, int, Any]
+_NUMBER = re.compile(r"(\d{1,9})\D*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +95,14 @@ def read_trace(path: Path) -> RankTrace:
     Raises
     ------
     InputError
-        If it is no trace of Kineto's, or has no device's kernel with a duration.
+        If it is no such trace, or has no device's kernel with a duration.
     """
     spans = {term: array("q") for term in (*TERMS, *_STEPS)}
-    head, events = _events(path)
-    for event in events:
-        term, begins, taken = _term(event), event.get("ts"), event.get("dur")
-        if term and isinstance(begins, int | Decimal) and isinstance(taken, int | Decimal):
-            first = int(1000 * begins)
-            spans[term].extend((first, first + int(1000 * taken)))
+    head, events, list_name = _events(path)
+    is_linked = list_name == "nodes"
+    runs = _runs(events, _DURATIONS[list_name])
+    for term, first, last, _ in _played(runs) if is_linked else runs:
+        spans[term].extend((first, last))
     by_term = {term: np.array(ends, np.int64).reshape(-1, 2) for term, ends in spans.items()}
     runs = np.concatenate([by_term[term] for term in TERMS])
     require(
@@ -107,14 +119,33 @@ def read_trace(path: Path) -> RankTrace:
     taken_s = np.diff([0, *covered, last - first]) / max(steps, 1) / 1e9
     seconds = dict(zip(TERMS, taken_s.tolist(), strict=True))
     sent, exposed = _covered(np.concatenate(spans_of[1:-1])), covered[-2] - covered[0]
+    number = _NUMBER.search(path.stem)
     return RankTrace(
         str(path),
-        _told(head, "rank"),
+        (int(number[1]) if number else None) if is_linked else _told(head, "rank"),
         _told(head, "world_size"),
         steps,
         seconds,
         1.0 - exposed / sent if sent else None,
     )
+
+
+def _runs(events: Iterator[Mapping[str, Any]], duration: str) -> Iterator[_Run]:
+    """Yield term, begin and end, ns, and stream of what has times."""
+    for event in events:
+        term, begins, taken = _term(event), event.get("ts"), event.get(duration)
+        if term and isinstance(begins, int | Decimal) and isinstance(taken, int | Decimal):
+            first = int(1000 * begins)
+            yield term, first, first + int(1000 * taken), event.get("stream")
+
+
+def _played(runs: Iterable[_Run]) -> Iterator[_Run]:
+    """Yield the same, each when it is launched and its stream is free."""
+    free_at: dict[Any, int] = {}
+    for term, launched, end, stream in sorted(runs, key=itemgetter(1)):
+        first = max(launched, free_at.get(stream, launched))
+        free_at[stream] = first + end - launched
+        yield term, first, free_at[stream], stream
 
 
 def _told(head: str, name: str) -> int | None:
@@ -140,20 +171,20 @@ def _covered(spans: IntArray) -> int:
     return int(np.maximum(0, until[1:] - np.maximum(begins, until[:-1])).sum())
 
 
-def _events(path: Path) -> tuple[str, Iterator[Mapping[str, Any]]]:
-    """Return what stands before the events, and these one by one."""
+def _events(path: Path) -> tuple[str, Iterator[Mapping[str, Any]], str]:
+    """Return what stands before the events, these one by one, and the name of their list."""
     blocks, text = codecs.iterdecode(file_blocks(path), "utf-8", "replace"), ""
-    while not (hit := re.search(r'"traceEvents"\s*:\s*\[', text)):
+    while not (hit := _LISTS.search(text)):
         block = next(blocks, "")
         require(
             block and len(text) < _HEAD_BYTES,
             str(path),
-            "must be a trace of PyTorch's profiler",
+            "must be a trace of PyTorch's profiler or what chakra_trace_link makes of one",
             "other text",
             "name its file",
         )
         text += block
-    return text[: hit.start()], _decoded(str(path), text[hit.end() :], blocks)
+    return text[: hit.start()], _decoded(str(path), text[hit.end() :], blocks), hit[1]
 
 
 def _decoded(name: str, text: str, blocks: Iterator[str]) -> Iterator[Mapping[str, Any]]:
