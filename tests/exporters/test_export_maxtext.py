@@ -7,10 +7,11 @@ of a v5p slice of 4 x 4 x 4; MaxText's own checks run in ``make outside``.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
-from export_cases import drawn_plans, exported, priced, scenario
+from export_cases import drawn_plans, exported, plan, priced, scenario
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -105,8 +106,54 @@ def test_no_recomputation_keeps_products_and_attention() -> None:
 @pytest.mark.parametrize("zero", [0, 1, 3])
 def test_twice_the_bytes_of_zero_1_are_told(zero: int) -> None:
     """Seen in what libtpu compiles of its step on v5e 4x4, data 16."""
-    notes = exported("maxtext", scenario(), dp=64, zero=zero).notes
+    notes = exported("maxtext", scenario(), dp=16, tp=4, zero=zero).notes
     assert any("twice the bytes" in note for note in notes) == (zero == 1)
+
+
+def gigabytes(notes: tuple[str, ...]) -> list[float]:
+    """Numbers of gigabytes that notes name."""
+    return [float(n) for n in re.findall(r"([\d.]+) GB (?:a device|that)", " ".join(notes))]
+
+
+def test_zero_1_keeps_the_masters_whole() -> None:
+    """Seen in its compiled step: arguments of 4 + 8 / dp bytes per parameter, where 12 / dp are."""
+    fields = {"dp": 16, "tp": 4, "zero": 1}
+    report = priced(scenario(), plan(scenario(), **fields))
+    free = (80 * 2**30 - max(stage.memory.total for stage in report.stages)) / 1e9
+    more = 8.03 / 4 * 4 * 15 / 16
+    notes = exported("maxtext", scenario(), **fields).notes
+    assert gigabytes(notes) == [pytest.approx(more, rel=0.01), pytest.approx(free, abs=0.01)]
+
+
+@pytest.mark.parametrize(("pp", "tables"), [(2, 1), (4, 2)])
+def test_embedding_and_head_lie_on_every_stage(pp: int, tables: int) -> None:
+    """Seen in its compiled step: a stage has both, whole over the pipeline's."""
+    notes = exported("maxtext", scenario(), dp=64 // pp, pp=pp, schedule="gpipe", zero=3).notes
+    bytes_each = (2 + 4 + 12) / (64 // pp)
+    assert gigabytes(notes)[0] == pytest.approx(tables * 0.5253 * bytes_each, abs=0.006)
+
+
+def test_a_step_without_recomputation_is_said_to_take_longer() -> None:
+    fields = {"dp": 16, "tp": 4, "zero": 3}
+    least, most = (
+        priced(scenario(), plan(scenario(), **fields, recompute=recompute)).iteration_s
+        for recompute in ("none", "full")
+    )
+    notes = " ".join(exported("maxtext", scenario(), **fields, recompute="none").notes)
+    assert f"between the {least:.4g} s of the plan and {most:.4g} s" in notes
+
+
+def test_sums_between_groups_come_after_every_micro_batch() -> None:
+    for group in ("all", 8):
+        notes = exported("maxtext", scenario(), dp=64, zero=3, zero_group=group).notes
+        assert any("between ZeRO's groups" in note for note in notes) == (group == 8)
+
+
+@pytest.mark.parametrize(("model", "wide"), [("llama3-8b", False), ("mixtral-8x7b", True)])
+def test_experts_are_gathered_in_32_bits(model: str, wide: bool) -> None:
+    """Seen in its compiled step, where dense weights are gathered in 16."""
+    notes = exported("maxtext", scenario(model), dp=64, zero=3).notes
+    assert any("experts in 32 bits" in note for note in notes) == wide
 
 
 def test_products_of_experts_are_kept_by_name() -> None:

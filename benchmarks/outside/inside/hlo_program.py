@@ -191,9 +191,9 @@ def joined(rows: list[list[int]]) -> list[list[int]]:
     return sorted(map(sorted, groups))
 
 
-def _along(axes: dict[str, int], named: str) -> list[list[int]]:
+def _along(axes: dict[str, int], form: str) -> list[list[int]]:
     """Return groups of devices that lie along some axes of a mesh, of which a part may be."""
-    inside = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", named)
+    inside = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", form)
     names = {axis for axis, *_ in inside}
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, places in enumerate(product(*(range(size) for size in axes.values()))):

@@ -16,10 +16,20 @@ pass it together and all wait for the backward pass, which is GPipe's order.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
-from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report
+from nest_core.costs import (
+    MEGATRON_ORDER,
+    Plan,
+    Point,
+    Report,
+    price,
+    state_bytes,
+    state_shares,
+)
+from nest_core.documents import GB
 from nest_core.interop.exporters.values import (
     ExportFiles,
     check_plain_experts,
@@ -80,17 +90,7 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
     notes = [
         "Tokenizer, data, learning rate and what the scenario does not hold of the model (rotary "
         "base, norm epsilon) are those of MaxText's base.yml; data is synthetic.",
-        "Embedding and head lie outside MaxText's pipeline, on every stage."
-        if pipelined(point)
-        else "",
-        "MaxText has no policy that recomputes nothing: the file's keeps products and attention, "
-        "and runs norms, rotations and activations again; a layer holds less than planned."
-        if recompute == "none"
-        else "",
-        "MaxText all-reduces gradients under ZeRO 1 and gathers weights in 32 bits: twice the "
-        "bytes that are priced."
-        if point.zero == 1
-        else "",
+        *_otherwise(scenario, report),
     ]
     if torus is not None:
         refuse_first(
@@ -118,8 +118,49 @@ def export_maxtext(scenario: ScenarioValues, report: Report) -> ExportFiles:
     )
     return ExportFiles(
         {"nest_plan.yml": top + "base_config: base.yml\n" + "".join(lines), "launch.sh": launch},
-        tuple(note for note in notes if note),
+        tuple(notes),
     )
+
+
+def _otherwise(scenario: ScenarioValues, report: Report) -> Iterator[str]:
+    """Give what MaxText does otherwise than is priced, a sentence each."""
+    plan, point, model = report.plan, report.plan.point, scenario.model
+    state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
+    if plan.recompute[0] == "none":
+        most = "selective" if scenario.stack.checkpoint == "jax" else "full"
+        other = replace(plan, recompute=(most,) * point.pp)
+        slower = price(scenario.problem(other.recompute), other).iteration_s
+        yield (
+            "MaxText has no policy that recomputes nothing: the file's keeps products and "
+            "attention, and runs norms, rotations and activations again. A layer holds less than "
+            f"planned, and a step takes between the {report.iteration_s:.4g} s of the plan and "
+            f"{slower:.4g} s, those of {most} recomputation."
+        )
+    free = max(0.0, report.memory_limit_bytes - report.fullest_bytes) / GB
+    if pipelined(point):
+        tables = 2 - model.tied - (point.pp == 2)
+        gigabytes = sum(state_shares(point.zero, point.shard_ranks, state)) / GB
+        more = tables * model.vocabulary * model.hidden / point.tp * gigabytes
+        yield (
+            f"Embedding and head lie outside {_NAME}'s pipeline, on every stage: {more:.2f} GB a "
+            f"device more than is priced, of {free:.2f} GB that the plan leaves."
+        )
+    if point.zero == 1:
+        shard = max(stage.memory.optimizer for stage in report.stages) / GB
+        share = 4.0 / state.optimizer if scenario.precision == "bf16" else 0.0
+        more = shard * share * (point.shard_ranks - 1)
+        yield (
+            f"{_NAME} keeps 32-bit weights whole under ZeRO 1, {more:.2f} GB a device more than "
+            f"is priced, of {free:.2f} GB that the plan leaves; it all-reduces gradients and "
+            "gathers weights in 32 bits: twice the bytes that are priced."
+        )
+    if point.zero == 3 and point.instances > 1:
+        yield (
+            f"{_NAME} all-reduces gradients between ZeRO's groups after every micro-batch, in "
+            "the width of weights; priced is once."
+        )
+    if point.zero == 3 and model.experts > 1 and scenario.precision == "bf16":
+        yield f"{_NAME} gathers weights of experts in 32 bits: twice the bytes that are priced."
 
 
 def mesh_dimensions(
