@@ -12,7 +12,7 @@ import time
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
-    "torchtitan", "maxtext", "deepspeed", "megatron", "bridge", "pipelining", "infiniband",
+    "torchtitan", "maxtext", "deepspeed", "megatron", "megatron_ranks", "bridge", "pipelining", "infiniband",
     "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs", "netbox",
     "chakra", "hta", "facts", "galvatron", "perfetto", "tpu", "steps", "maxtext_steps",
 )  # fmt: skip

@@ -113,11 +113,14 @@ def written(
     target: str, models: tuple[str, ...], pins: tuple[str, ...], jobs: tuple[str, ...] = ()
 ) -> tuple[Written, Written]:
     """Return exports of the plans of all scenarios, and of `DRAWN` drawn ones."""
-    shipped = _write(f"{target}-scenarios", target, best_plans(pins))
-    return shipped, _write(f"{target}-drawn", target, drawn_plans(models, jobs))
+    shipped = write_plans(f"{target}-scenarios", target, best_plans(pins))
+    return shipped, write_plans(f"{target}-drawn", target, drawn_plans(models, jobs))
 
 
-def _write(name: str, target: str, plans: Iterator[tuple[ScenarioValues, Report]]) -> Written:
+def write_plans(
+    name: str, target: str, plans: Iterator[tuple[ScenarioValues, Report]], most: int = DRAWN
+) -> Written:
+    """Return exports of the first plans that we do not refuse, in a folder of a name."""
     folder = BUILD / "plans" / name
     shutil.rmtree(folder, ignore_errors=True)
     cases: list[dict[str, Any]] = []
@@ -134,7 +137,7 @@ def _write(name: str, target: str, plans: Iterator[tuple[ScenarioValues, Report]
             data = content if isinstance(content, bytes) else content.encode()
             (folder / case / file).write_bytes(data)
         cases.append(_facts(case, scenario, report))
-        if len(cases) == DRAWN:
+        if len(cases) == most:
             break
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cases.json").write_text(json.dumps(cases))
@@ -144,6 +147,7 @@ def _write(name: str, target: str, plans: Iterator[tuple[ScenarioValues, Report]
 def _facts(name: str, scenario: ScenarioValues, report: Report) -> dict[str, Any]:
     """Return what a program needs to see whether it reads the plan that was meant."""
     plan, batch = report.plan, scenario.batch
+    pipelines = {"pp": plan.point.layout.devices.reshape(plan.point.pp, -1).T}
     return {
         "name": name,
         "model": scenario.model.name,
@@ -160,7 +164,7 @@ def _facts(name: str, scenario: ScenarioValues, report: Report) -> dict[str, Any
         "latent": scenario.model.kv_rank > 0,
         "groups": {
             axis: sorted(sorted(row) for row in rows.tolist())
-            for axis, rows in groups_of(plan.point).members.items()
+            for axis, rows in (groups_of(plan.point).members | pipelines).items()
         },
         "plan": plan.to_json(),
     }

@@ -40,8 +40,8 @@ def words(folder: Path) -> list[str]:
     return given[program:]
 
 
-def read(folder: Path, case: dict[str, Any]) -> None:
-    """Raise where Megatron-LM refuses the plan or reads another one."""
+def given_arguments(folder: Path, case: dict[str, Any]) -> Any:
+    """Return what Megatron-LM's parser makes of a case's launch script."""
     os.environ |= {"RANK": "0", "WORLD_SIZE": str(case["ranks"])}
     os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
     for line in (folder / "launch.sh").read_text().splitlines():
@@ -50,6 +50,12 @@ def read(folder: Path, case: dict[str, Any]) -> None:
     sys.argv = words(folder)
     args = arguments.parse_args()
     arguments.validate_args(args)
+    return args
+
+
+def read(folder: Path, case: dict[str, Any]) -> None:
+    """Raise where Megatron-LM refuses the plan or reads another one."""
+    args = given_arguments(folder, case)
     config = arguments.core_transformer_config_from_args(args)
     replicas, inside = args.data_parallel_size, args.use_tp_pp_dp_mapping
     expect(
