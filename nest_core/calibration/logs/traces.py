@@ -100,8 +100,8 @@ def read_trace(path: Path) -> RankTrace:
     spans = {term: array("q") for term in (*TERMS, *_STEPS)}
     head, events, list_name = _events(path)
     is_linked = list_name == "nodes"
-    runs = _runs(events, _DURATIONS[list_name])
-    for term, first, last, _ in _played(runs) if is_linked else runs:
+    ran = _runs(events, _DURATIONS[list_name])
+    for term, first, last, _ in _played(ran) if is_linked else ran:
         spans[term].extend((first, last))
     by_term = {term: np.array(ends, np.int64).reshape(-1, 2) for term, ends in spans.items()}
     runs = np.concatenate([by_term[term] for term in TERMS])
