@@ -12,9 +12,10 @@ import time
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
-    "torchtitan", "maxtext", "deepspeed", "megatron", "megatron_ranks", "bridge", "pipelining", "infiniband",
-    "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs", "netbox",
-    "chakra", "hta", "facts", "galvatron", "perfetto", "tpu", "steps", "maxtext_steps",
+    "torchtitan", "maxtext", "deepspeed", "megatron", "megatron_ranks", "bridge", "pipelining",
+    "infiniband", "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs",
+    "openmpi", "netbox", "chakra", "hta", "facts", "galvatron", "perfetto", "tpu", "steps",
+    "maxtext_steps",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 
