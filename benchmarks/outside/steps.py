@@ -6,27 +6,43 @@ import shutil
 from collections import Counter
 from typing import Any
 
-from benchmarks.outside import deepspeed
+from benchmarks.outside import deepspeed, torchtitan
 from benchmarks.outside.tool import BUILD, Row, Tool
 from nest_core.api.price import given_plan
-from nest_core.costs import Point, Report, price
+from nest_core.costs import REPLAYED, Point, Report, price
 from nest_core.interop.exporters import ExportRefused, chakra, export_plan
 from nest_core.interop.exporters.astra_workload import TraceStep, groups_of, workload
 from nest_core.scenario import ScenarioValues, load_scenario
 
 TOOL = deepspeed.TOOL
-CONFIG = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "vocab_size": 256,
-    "max_position_embeddings": 64,
-    "tie_word_embeddings": False,
+SMALL, DEBUG, EXPERTS = (
+    {
+        "model_type": kind,
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": key_heads,
+        "vocab_size": words,
+        "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": False,
+    }
+    for kind, hidden, inner, layers, heads, key_heads, words in (
+        ("llama", 64, 128, 4, 8, 4, 256),
+        ("llama", 256, 768, 6, 16, 16, 2048),
+        ("qwen3_moe", 256, 768, 8, 16, 8, 2048),
+    )
+)
+EXPERTS |= {
+    "head_dim": 128,
+    "num_experts": 64,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 768,
+    "norm_topk_prob": True,
 }
-"""Of a Llama with 181 thousand parameters."""
-BATCH, SEQUENCE = 8, 16
+"""Models of 181 thousand parameters, and of 6 and 300 million: torchtitan's debug models."""
+BATCH, SEQUENCE = 8, 256
 NEAR = 0.02
 """Of a number, within which it is as planned; shards are padded."""
 DEEPSPEED = (
@@ -34,6 +50,18 @@ DEEPSPEED = (
     "dp=2,zero=1,micro_batch=2", "dp=1,tp=2,zero=0", "dp=2,tp=2,zero=0", "dp=2,tp=2,zero=1",
     "dp=2,tp=2,zero=2", "dp=2,tp=2,zero=3", "dp=2,pp=2,zero=0", "dp=2,pp=2,zero=1",
     "dp=2,pp=2,zero=1,recompute=full",
+)  # fmt: skip
+TORCHTITAN = (
+    "dp=2,zero=0", "dp=2,zero=2", "dp=2,zero=3", "dp=2,zero=3,micro_batch=4",
+    "dp=2,zero=3,recompute=full", "dp=4,zero=2,zero_group=2", "dp=4,zero=3,zero_group=2",
+    "dp=1,tp=2,sp=false", "dp=2,tp=2,sp=true,zero=3", "dp=2,cp=2,zero=3",
+    "dp=2,cp=2,zero=3,recompute=full", "dp=2,pp=2,zero=0", "dp=2,pp=2,zero=2", "dp=2,pp=2,zero=3",
+    "dp=2,pp=2,zero=2,schedule=interleaved,interleave=2",
+    "dp=2,pp=2,zero=3,schedule=interleaved,interleave=2",
+    "dp=2,pp=2,zero=2,schedule=interleaved_zb,interleave=2",
+    "dp=2,pp=2,zero=2,schedule=zbv,interleave=2", "dp=2,pp=2,zero=3,schedule=zbv,interleave=2",
+    "dp=2,pp=2,zero=0,schedule=dualpipev,interleave=2", "dp=4,pp=2,zero=3,zero_group=2",
+    "dp=2,tp=2,pp=2,sp=true,zero=3",
 )  # fmt: skip
 KINDS = {
     chakra.ALL_REDUCE: "all-reduce",
@@ -43,11 +71,11 @@ KINDS = {
 }
 
 
-def tiny(*settings: str) -> ScenarioValues:
-    """Return the scenario of the tiny model."""
-    file = BUILD / "tiny-llama" / "config.json"
+def tiny(config: dict[str, Any], *settings: str) -> ScenarioValues:
+    """Return the scenario of a tiny model."""
+    file = BUILD / "tiny-{model_type}-{hidden_size}".format(**config) / "config.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6} | CONFIG))
+    file.write_text(json.dumps(config))
     return load_scenario(
         "llama2-7b-64-h100",
         [
@@ -55,24 +83,29 @@ def tiny(*settings: str) -> ScenarioValues:
             'fabric="h100-spine-leaf-64"',
             f"workload.global_batch_sequences={BATCH}",
             f"workload.sequence_length_tokens={SEQUENCE}",
+            'workload.context="all_gather"',
             *settings,
         ],
     )
 
 
 def rows() -> list[Row]:
-    """Return a row for every plan and quantity: planned, and what happened."""
-    return stepped(TOOL, "deepspeed", "steps_deepspeed.py", DEEPSPEED)
+    """Return a row for every plan: how many quantities are as planned, and all of them."""
+    return [
+        *stepped(torchtitan.TOOL, "torchtitan", DEBUG, TORCHTITAN),
+        *stepped(torchtitan.TOOL, "torchtitan", EXPERTS, ("dp=2,ep=2,zero=3",)),
+        *stepped(deepspeed.TOOL, "deepspeed", SMALL, DEEPSPEED),
+    ]
 
 
-def stepped(tool: Tool, target: str, program: str, plans: tuple[str, ...]) -> list[Row]:
-    """Return the rows of a target, whose program makes the step of all plans."""
+def stepped(tool: Tool, target: str, config: dict[str, Any], plans: tuple[str, ...]) -> list[Row]:
+    """Return the rows of a target and model, whose program makes the step of all plans."""
     folder = BUILD / "plans" / f"{target}-steps"
     shutil.rmtree(folder, ignore_errors=True)
     cases, planned, result = [], {}, []
     for plan in plans:
-        settings = ["workload.gradient_bytes=2"] if "zero=0" in plan else []
-        scenario = tiny(*settings)
+        narrow = target == "deepspeed" and "zero=0" in plan
+        scenario = tiny(config, *["workload.gradient_bytes=2"] * narrow)
         problem = scenario.problem()
         given = given_plan(scenario, problem, plan).plan
         report = price(scenario.problem(given.recompute), given)
@@ -92,11 +125,11 @@ def stepped(tool: Tool, target: str, program: str, plans: tuple[str, ...]) -> li
                 "batch": BATCH,
                 "sequence": SEQUENCE,
                 "plan": given.to_json(),
-                "config": CONFIG,
+                "config": config,
             }
         )
     (folder / "cases.json").write_text(json.dumps(cases))
-    tool.run(program, folder)
+    tool.run(f"steps_{target}.py", folder)
     answers = json.loads((folder / "answers.json").read_text())
     for plan, quantities in planned.items():
         if "error" in answers[plan]:
@@ -115,21 +148,25 @@ def plan_quantities(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
     plan, problem = report.plan, scenario.problem(report.plan.recompute)
     point, ranks = plan.point, range(plan.devices_used)
     stages = [int(stage) for stage in point.layout.stage_of(len(ranks))]
-    steps = workload(problem, plan)
+    steps = [] if point.schedule in REPLAYED else workload(problem, plan)
     pipelines = {"pp": point.layout.devices.reshape(point.pp, -1).T} if point.pp > 1 else {}
     return {
         "sequences": scenario.batch,
         "micro-batches": point.micro_batches(scenario.batch),
         "gradient's norm over that of the plan's batch": 1.0,
         "bytes of weights": [report.stages[stage].memory.weights for stage in stages],
+        "bytes of gradients": [report.stages[stage].memory.gradients for stage in stages],
         "bytes of the optimizer": [report.stages[stage].memory.optimizer for stage in stages],
         "groups": {
             axis: sorted(sorted(group) for group in groups.tolist())
             for axis, groups in (groups_of(point).members | pipelines).items()
             if axis != "tied"
         },
-        "bytes of collectives": [_planned_bytes(steps[stage], point) for stage in stages],
-    }
+    } | (
+        {}  # traces are of other schedules
+        if point.schedule in REPLAYED
+        else {"bytes of collectives": [_planned_bytes(steps[stage], point) for stage in stages]}
+    )
 
 
 def _planned_bytes(steps: list[TraceStep], point: Point) -> dict[str, int]:
@@ -158,6 +195,8 @@ def seen_quantities(ranks: list[dict[str, Any]]) -> dict[str, Any]:
         "bytes of the optimizer": [rank["optimizer_bytes"] for rank in ranks],
         "bytes of collectives": [_seen_bytes(rank) for rank in ranks],
     }
+    if "gradient_bytes" in first:
+        seen["bytes of gradients"] = [rank["gradient_bytes"] for rank in ranks]
     if "micro_batches" in first:
         seen |= {"sequences": first["sequences"], "micro-batches": first["micro_batches"]}
     if "norm" in first:
@@ -171,7 +210,10 @@ def _seen_bytes(rank: dict[str, Any]) -> dict[str, int]:
     axes = {tuple(group): axis for axis, group in rank["groups"].items()}
     sizes: Counter[str] = Counter()
     for kind, group, size in rank["collectives"]:
-        sizes[f"{kind} {axes.get(tuple(group), f'ranks {group}')}"] += size
+        axis = axes.get(tuple(group), f"ranks {group}")
+        # Experts' ranks may be those of the data.
+        axis = "ep" if kind == "all-to-all" and group == rank["groups"].get("ep") else axis
+        sizes[f"{kind} {axis}"] += size
     return dict(sizes)
 
 

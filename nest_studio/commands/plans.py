@@ -189,7 +189,9 @@ def _share(name: str, percent: object) -> float:
 
 def diff(
     scenario: ScenarioName,
-    traces: Annotated[list[Path], typer.Argument(help="Traces of PyTorch's profiler or Chakra, unpacked.")],
+    traces: Annotated[
+        list[Path], typer.Argument(help="Traces of PyTorch's profiler or Chakra, unpacked.")
+    ],
     plan: Annotated[
         str | None,
         typer.Option(

@@ -7,6 +7,7 @@ import sys
 import types
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ def titan_config(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Reco
     monkeypatch.setitem(sys.modules, "torchtitan.distributed.activation_checkpoint", recompute)
     home = f"torchtitan.models.{package}"
     monkeypatch.setitem(sys.modules, home, module(home, model_registry=registry))
-    functions = module("registry", **{base: Recorder})
+    chunked = types.SimpleNamespace(loss_fn="whole")
+    functions = module("registry", **{base: lambda: Recorder(loss=chunked)})
     monkeypatch.setitem(sys.modules, f"{home}.config_registry", functions)
     space: dict[str, Any] = {}
     exec(compile(source, "nest_plan.py", "exec"), space)
@@ -73,7 +75,7 @@ def titan_config(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Reco
 
 
 def torchtitan_refuses(config: Recorder, ranks: int) -> str:
-    """Which rule of torchtitan 0.3.0 on PyTorch 2.13 a configuration breaks (docs/outside.md).
+    """Which rule of torchtitan 0.3.0 on PyTorch 2.14 a configuration breaks (docs/outside.md).
 
     `Trainer.Config._validate_cuda_graphs`, `ParallelDims._validate`, `Trainer.__init__`, and the
     schedules of `torch.distributed.pipelining`, on which 0.3.0 was run.
@@ -94,10 +96,10 @@ def torchtitan_refuses(config: Recorder, ranks: int) -> str:
         (tp if found.enable_sequence_parallel else 1) * (2 * cp if cp > 1 else 1)
     ):
         return "sequence"
+    if training.seq_len // cp % (128 if cp > 1 else 8):
+        return "blocks of attention or parts of the loss"
     if training.global_batch_size % (training.local_batch_size * copies * shard):
         return "global batch"
-    if found.spmd_backend != "partial_dtensor":
-        return "plain parameters"
     if pp == 1:
         return ""
     bare = [part for part in found.module_fqns_per_model_part if "layers." not in " ".join(part)]
@@ -114,13 +116,18 @@ def torchtitan_refuses(config: Recorder, ranks: int) -> str:
         return "stages in a V"
     if schedule == "DualPipeV" and m < stages:
         return "micro-batches in a V"
+    split = ("InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
+    always = found.fsdp_reshard_after_forward == "always"
+    if schedule in split and (always or config.loss != "whole"):
+        return "gradients that are lost"
     return ""
 
 
 @pytest.mark.parametrize("model", ["llama3-8b", "deepseek-v3"])
 def test_torchtitan_takes_every_plan_that_is_exported(model: str) -> None:
     """0.3.0 refused every plan with a pipeline, and DeepSeek-V3's with expert parallelism."""
-    asked = scenario(model, "h100-spine-leaf-64", "workload.global_batch_sequences=64")
+    sets = ("workload.global_batch_sequences=64", 'workload.context="all_gather"')
+    asked = scenario(model, "h100-spine-leaf-64", *sets)
     exports = set()
     schedules = ("1f1b", "interleaved", "interleaved_zb", "zbv", "dualpipev")
     for pp, tp, cp, ep, schedule, micro in product(
@@ -129,7 +136,8 @@ def test_torchtitan_takes_every_plan_that_is_exported(model: str) -> None:
         v = 1 if schedule == "1f1b" else 2
         if (v > 1 and pp == 1) or (asked.model.experts > 1) != (ep > 1):
             continue
-        fields = {"pp": pp, "tp": tp, "cp": cp, "ep": ep, "dp": 64 // (pp * tp * cp), "zero": 3}
+        fields = {"pp": pp, "tp": tp, "cp": cp, "ep": ep, "dp": 64 // (pp * tp * cp)}
+        fields["zero"] = 3 if schedule in ("1f1b", "interleaved") else 2
         fields |= {"sp": tp > 1, "etp": 1, "schedule": schedule, "interleave": v}
         try:
             files = exported("torchtitan", asked, micro_batch=micro, **fields).files
@@ -188,6 +196,64 @@ def test_torchtitan_gets_the_plan(data: st.DataObject) -> None:
     else:
         assert training.local_batch_size == point.micro_batch
         assert steps == m
+
+
+def test_torchtitan_says_what_is_priced_otherwise() -> None:
+    """What its second step did beside the plan (docs/outside.md), where there are micro-batches."""
+
+    def notes(**fields: Any) -> list[str]:
+        return list(exported("torchtitan", scenario(), **fields).notes[1:])
+
+    (replicas,) = notes(dp=64, zero=0)
+    assert replicas.startswith("Between its replicas torchtitan reduces gradients 8 times")
+    assert len(notes(dp=64, zero=3, zero_group=8)) == 1
+    (gathers,) = notes(dp=64, zero=2)
+    assert "gathers them 8 times per iteration" in gathers
+    assert len(notes(dp=64, zero=2, zero_group=8)) == 2
+    gradients, head = notes(dp=32, pp=2, zero=3)
+    # 32 blocks and the embedding or the head: 4 bytes each, of which a thirty-second is planned.
+    stage = (8.03e9 - 2 * 128256 * 4096) / 2 + 128256 * 4096
+    assert f"({stage * 4 * 31 / 32 / 1e9:.2f} GB" in gradients
+    # Six bytes a logit, which its own stack has in the plan's price.
+    assert f"once, in {512 * 128256 * 6 / 1e9:.2f} GB more" in head
+    own = scenario("llama3-8b", "h100-spine-leaf-64", 'stack="torchtitan-2025"')
+    assert "once, in 0.00 GB more" in exported("torchtitan", own, dp=32, pp=2).notes[-1]
+    for zero in (0, 2):
+        assert notes(dp=32, pp=2, zero=zero) == [head]
+        assert notes(dp=32, pp=2, zero=zero, schedule="zbv", interleave=2) == []
+    assert notes(dp=64, zero=3) == notes(dp=64, micro_batch=8) == notes(dp=1, pp=4) == []
+
+
+def test_torchtitan_keeps_whole_gradients_in_a_pipeline() -> None:
+    """They must fit beside what is planned."""
+    with pytest.raises(ExportRefused, match=r"leave 13\d.\d GB free .* adds gradients"):
+        exported("torchtitan", scenario("llama3-70b"), dp=32, pp=2, zero=3, recompute="full")
+
+
+def test_torchtitan_has_the_whole_loss_where_backward_passes_are_split() -> None:
+    """In parts it left the last stage without gradients, in silence."""
+    fields: dict[str, Any] = {"dp": 32, "pp": 2, "interleave": 2}
+    for schedule in ("interleaved", "interleaved_zb", "zbv", "dualpipev"):
+        module = str(
+            exported("torchtitan", scenario(), schedule=schedule, **fields).files["nest_plan.py"]
+        )
+        assert ("config.loss = config.loss.loss_fn" in module) == (schedule != "interleaved")
+    # Of 12,800 tokens the logits take 9.9 GB more.
+    long = scenario("llama3-8b", "h100-spine-leaf-64", "workload.sequence_length_tokens=12800")
+    with pytest.raises(ExportRefused, match=r"leave 9.9 GB free .* loss of all tokens at once"):
+        exported("torchtitan", long, schedule="zbv", recompute="full", zero=2, **fields)
+
+
+def test_torchtitan_pipelines_no_shared_embedding(tmp_path: Path) -> None:
+    """Its models refuse when they are built."""
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16}
+    sizes |= {"num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072}
+    sizes |= {"vocab_size": 151936, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"model_type": "qwen3", "tie_word_embeddings": True} | sizes))
+    exported("torchtitan", scenario(str(file)), dp=64, zero=3)
+    with pytest.raises(ExportRefused, match=r"Pipeline parallel \(pp\) must be 1 for torchtitan"):
+        exported("torchtitan", scenario(str(file)), dp=32, pp=2, zero=3)
 
 
 def test_torchtitan_flavours_are_found_by_their_sizes() -> None:

@@ -4,17 +4,11 @@ import contextlib
 import importlib.metadata
 import io
 import json
-from types import SimpleNamespace
 from typing import Any
 
-import torch
-
-torch._utils._get_available_device_type = lambda: "cpu"
-torch.cpu.get_device_name = lambda *_: "NVIDIA H100 80GB HBM3"
-torch.cpu.get_device_properties = lambda *_: SimpleNamespace(total_memory=80 * 2**30)
-
-from torchtitan.config import ConfigManager  # noqa: E402
-from torchtitan.distributed.parallel_dims import ParallelDims  # noqa: E402
+import torchtitan_cpu  # noqa: F401
+from torchtitan.config import ConfigManager
+from torchtitan.distributed.parallel_dims import ParallelDims
 
 SMALL = ["--module", "llama3", "--config", "llama3_debugmodel"]
 

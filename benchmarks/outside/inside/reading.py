@@ -7,31 +7,44 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 
-def read_all(read: Callable[[Path, dict[str, Any]], None]) -> None:
+def read_all(read: Callable[[Path, dict[str, Any]], None], *, apart: bool = False) -> None:
     """Write ``answers.json``: whether each case of ``cases.json`` is read, or why it is not.
 
-    ``read`` is given the folder of the case and its facts, and raises where it is not.
+    ``read`` is given the folder of the case and its facts, and raises where it is not. ``apart``
+    gives every case a process that is forked for it, where a tool remembers the former one.
     """
     folder = Path(sys.argv[1])
     answers = []
     for case in json.loads((folder / "cases.json").read_text()):
-        printed = io.StringIO()
-        try:
-            with contextlib.redirect_stderr(printed):
-                read(folder / case["name"], case)
-        except SystemExit:
-            reason = " ".join(re.sub(r"[^ -~]", " ", printed.getvalue()).split())[:300]
-        except Exception as error:
-            text = " ".join(str(error).split()) or traceback.format_exc().splitlines()[-2].strip()
-            reason = f"{type(error).__name__}: {text}"[:300]
+        if apart:
+            with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+                reason = pool.submit(_reason, read, folder, case).result()
         else:
-            reason = ""
+            reason = _reason(read, folder, case)
         answers.append({"name": case["name"], "accepted": not reason, "reason": reason})
     (folder / "answers.json").write_text(json.dumps(answers))
+
+
+def _reason(
+    read: Callable[[Path, dict[str, Any]], None], folder: Path, case: dict[str, Any]
+) -> str:
+    """Return why a case is not read, or nothing."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            read(folder / case["name"], case)
+    except SystemExit:
+        return " ".join(re.sub(r"[^ -~]", " ", printed.getvalue()).split())[:300]
+    except Exception as error:
+        text = " ".join(str(error).split()) or traceback.format_exc().splitlines()[-2].strip()
+        return f"{type(error).__name__}: {text}"[:300]
+    return ""
 
 
 def expect(**pairs: tuple[object, object]) -> None:

@@ -51,7 +51,7 @@ def plain(case: dict[str, Any], log: Log) -> dict[str, Any]:
     loader = iter(engine.deepspeed_io(torch.tensor(order)))
     sequences: list[int] = []
     passes = 0
-    with log.counting():
+    with log:
         while engine.global_steps == 0:
             rows = next(loader)
             sequences += rows[:, 0].tolist()
@@ -138,7 +138,7 @@ def piped(case: dict[str, Any], log: Log) -> dict[str, Any]:
             counts["sequences"] += size
             yield ids, ids
 
-    with log.counting():
+    with log:
         engine.train_batch(batches())
     grid = engine.grid
     first = engine.is_first_stage()

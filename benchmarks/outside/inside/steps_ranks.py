@@ -1,79 +1,87 @@
 """What programs share that make one optimizer step on several ranks of gloo.
 
-Collectives are taken down where PyTorch is asked for them, before the tool is imported.
+Collectives are taken down where PyTorch dispatches their operators.
 """
 
-import contextlib
 import faulthandler
-import inspect
 import json
 import os
 import socket
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
+from torch.distributed.distributed_c10d import _resolve_process_group
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-LIMIT_S = 90
+LIMIT_S = 300
 KINDS = {
-    "all_reduce": ("all-reduce", "tensor"),
-    "reduce": ("reduce", "tensor"),
+    "allreduce_": ("all-reduce", "tensors"),
+    "reduce_": ("reduce", "tensors"),
+    "_reduce_scatter_base_": ("reduce-scatter", "input_tensor"),
+    "_allgather_base_": ("all-gather", "output_tensor"),
+    "allgather_": ("all-gather", "output_tensors"),
+    "alltoall_base_": ("all-to-all", "input"),
+    "alltoall_": ("all-to-all", "input_tensors"),
+    "all_reduce": ("all-reduce", "input"),
     "reduce_scatter_tensor": ("reduce-scatter", "input"),
-    "all_gather_into_tensor": ("all-gather", "output_tensor"),
-    "all_gather": ("all-gather", "tensor_list"),
+    "all_gather_into_tensor": ("all-gather", "input"),
     "all_to_all_single": ("all-to-all", "input"),
+    "flex_cp_allgather": ("all-gather", "k", "v"),
+    "flex_cp_allgather_backward": ("reduce-scatter", "grad_full_k", "grad_full_v"),
 }
-"""Functions of torch.distributed: what they are called here, and the argument that holds all."""
+"""PyTorch's operators, inside of which no other is dispatched: what they are called here, and
+which arguments have the bytes."""
+PARTS = ("all_gather_into_tensor", "flex_cp_allgather")
+"""Those whose arguments have the bytes of one rank."""
 LEAST = 1_024
 """Bytes; what is smaller counts, checks or measures and moves no tensor of the model."""
 
 
-class Log:
-    """Bytes of collectives by kind and ranks of the group; each once per call of this rank."""
+class Log(TorchDispatchMode):
+    """Bytes of collectives by kind and ranks of the group, of this rank and while it is open."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.bytes: Counter[tuple[str, tuple[int, ...]]] = Counter()
-        self.open = False
 
-    @contextlib.contextmanager
-    def counting(self) -> Iterator[None]:
-        """Count while the step runs."""
-        self.open = True
-        yield
-        self.open = False
-
-    def watch(self) -> None:
-        """Stand before PyTorch's functions."""
-        for name, (kind, whole) in KINDS.items():
-            setattr(dist, name, self._watched(getattr(dist, name), kind, whole))
-
-    def _watched(self, function: Callable[..., Any], kind: str, whole: str) -> Callable[..., Any]:
-        names = list(inspect.signature(function).parameters)
-
-        @wraps(function)
-        def call(*args: Any, **fields: Any) -> Any:
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Take a collective down; distributed tensors come back as their local ones."""
+        if DTensor in types:
+            return NotImplemented
+        name, fields = operator.name().split("::")[-1].split(".")[0], kwargs or {}
+        if name in KINDS:
+            kind, *whole = KINDS[name]
+            names = [argument.name for argument in operator._schema.arguments]
             given = dict(zip(names, args, strict=False)) | fields
-            tensors = given[whole]
-            tensors = tensors if isinstance(tensors, list) else [tensors]
-            size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-            if self.open and size >= LEAST:
-                ranks = dist.get_process_group_ranks(given.get("group") or dist.group.WORLD)
-                if len(ranks) > 1:
-                    self.bytes[kind, tuple(sorted(ranks))] += size
-            return function(*args, **fields)
-
-        return call
+            ranks = dist.get_process_group_ranks(_group(given))
+            tensors = tree_leaves([given[argument] for argument in whole])
+            size = sum(t.numel() * t.element_size() for t in tensors)
+            size *= len(ranks) if name in PARTS else 1
+            if size >= LEAST and len(ranks) > 1:
+                self.bytes[kind, tuple(sorted(ranks))] += size
+        return operator(*args, **fields)
 
     def rows(self) -> list[Any]:
         """Return kind, ranks and bytes."""
         return [[kind, list(ranks), size] for (kind, ranks), size in self.bytes.items()]
+
+
+def _group(given: dict[str, Any]) -> dist.ProcessGroup:
+    """Return the group among the arguments of a collective."""
+    if "process_group" in given:
+        return dist.ProcessGroup.unbox(given["process_group"])
+    return _resolve_process_group(given.get("group_name") or given["pg_name"])
 
 
 def step_all(make: Callable[[Path, dict[str, Any], Log], dict[str, Any]]) -> None:
@@ -122,7 +130,6 @@ def _rank(
         "MASTER_PORT": str(port),
     }
     log = Log()
-    log.watch()
     dist.init_process_group("gloo")
     os.chdir(folder / case["name"])
     sys.path.insert(0, str(folder / case["name"]))

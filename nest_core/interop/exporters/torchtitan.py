@@ -15,9 +15,12 @@ tokenizer lends everything that the scenario does not hold.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain, pairwise
+from math import lcm
 
-from nest_core.costs import MEGATRON_ORDER, Plan, Point, Report
+from nest_core.costs import MEGATRON_ORDER, REPLAYED, Plan, Point, Report, price
+from nest_core.documents import GB
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
@@ -56,6 +59,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
     package, flavour, base = flavour_of(scenario.model)
     rank_mapping = launched(scenario, plan, _NAME, (MEGATRON_ORDER,))
     _check(scenario, plan, recompute)
+    notes = _notes(scenario, report)
     top = header(scenario, plan, "torchtitan")
     lines = [
         f"config.{name} = {value}" for name, value in _settings(scenario, plan, recompute).items()
@@ -81,18 +85,68 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
         {"nest_plan.py": module, "launch.sh": launch},
         (
             f"Tokenizer, data and learning rate are those of torchtitan's {base}.",
-            *_reductions(scenario, plan.point),
+            *notes,
         ),
     )
 
 
-def _reductions(scenario: ScenarioValues, point: Point) -> tuple[str, ...]:
-    """Return what torchtitan does otherwise than is priced."""
-    if point.instances == 1 or point.pp > 1 or point.micro_batches(scenario.batch) == 1:
-        return ()
-    return (
-        "Between its replicas torchtitan reduces gradients after every micro-batch unless "
-        "set_requires_all_reduce defers it; priced is once per iteration.",
+def _notes(scenario: ScenarioValues, report: Report) -> tuple[str, ...]:
+    """Return what torchtitan does otherwise than is priced.
+
+    Raises
+    ------
+    Refused
+        Where what it holds beside that no longer fits.
+    """
+    plan, notes = report.plan, []
+    point, passes = plan.point, plan.point.micro_batches(scenario.batch)
+    often = f"{passes} times per iteration, after every micro-batch; priced is once."
+    shares = passes > 1 and point.sharers > 1
+    if passes > 1 and not pipelined(point) and (point.instances > 1 or point.zero < 1 < point.dp):
+        notes.append(
+            f"Between its replicas torchtitan reduces gradients {often} "
+            "set_requires_all_reduce of its FSDP modules defers it."
+        )
+    if shares and not pipelined(point) and point.zero == 2:
+        notes.append(
+            f"torchtitan lets weights go after the backward pass, and gathers them {often}"
+        )
+    if shares and pipelined(point) and point.zero == 3:
+        unsharded = price(
+            scenario.problem(plan.recompute), replace(plan, point=replace(point, zero=2))
+        )
+        pairs = zip(unsharded.stages, report.stages, strict=True)
+        more = max(a.memory.gradients - b.memory.gradients for a, b in pairs)
+        _check_room(report, more, "plan.zero", "adds gradients up whole until the last micro-batch")
+        notes.append(
+            "In a pipeline torchtitan reduces gradients once, after the last micro-batch, and "
+            f"keeps them whole until then ({more / GB:.2f} GB a rank more); priced is after each."
+        )
+    rules = scenario.stack.memory
+    more = replace(rules, eager_loss=True).loss_bytes_per_logit - rules.loss_bytes_per_logit
+    more *= point.micro_batch * scenario.sequence * scenario.model.vocabulary / point.tp / point.cp
+    if _splits(point):
+        _check_room(report, more, "plan.schedule", "then has the loss of all tokens at once")
+    elif shares and pipelined(point):
+        notes.append(
+            f"In a pipeline torchtitan's loss in parts reduces gradients of the head {often} "
+            f"config.loss = config.loss.loss_fn does it once, in {more / GB:.2f} GB more."
+        )
+    return tuple(notes)
+
+
+def _check_room(report: Report, more: float, key: str, why: str) -> None:
+    """Refuse a plan that fits without ``more`` bytes on a rank and not with them."""
+    room = report.memory_limit_bytes - report.fullest_bytes
+    refuse_first(
+        (
+            report.feasible and more > room,
+            key,
+            f"must leave {more / GB:.1f} GB free for {_NAME}, which {why}, where {room / GB:.1f} "
+            "GB are",
+            getattr(report.plan.point, key.removeprefix("plan.")),
+            "pin search.pp to 1",
+        )
     )
 
 
@@ -102,37 +156,47 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
     # With a pipeline all micro-batches of a replica are one step; without, they add up.
     local = point.micro_batch * (point.micro_batches(scenario.batch) if point.pp > 1 else 1)
 
-    return {
-        "training.seq_len": str(scenario.sequence),
-        "training.local_batch_size": str(local),
-        "training.global_batch_size": str(scenario.batch),
-        "training.dtype": '"float32"',
-        # CUDA graphs, its default, know neither pipelines nor dispatchers that wait for the host.
-        "training.disable_cuda_graphs": str(point.pp > 1 or point.ep > 1),
-        "training.mixed_precision_param": (
-            '"bfloat16"' if scenario.precision == "bf16" else '"float32"'
-        ),
-        # Under its default PyTorch 2.13 lays no model out.
-        "parallelism.spmd_backend": '"partial_dtensor"',
-        "parallelism.data_parallel_replicate_degree": str(replicas),
-        "parallelism.data_parallel_shard_degree": str(point.dp // replicas),
-        "parallelism.fsdp_reshard_after_forward": '"always"' if point.zero == 3 else '"never"',
-        "parallelism.tensor_parallel_degree": str(point.tp),
-        "parallelism.enable_sequence_parallel": str(point.sp),
-        "parallelism.context_parallel_degree": str(point.cp),
-        "parallelism.pipeline_parallel_degree": str(point.pp),
-        "parallelism.expert_parallel_degree": str(point.ep),
-        "activation_checkpoint": "FullAC.Config()" if recompute == "full" else "None",
-        "compile.enable_async_tensor_parallel": "False",
-    } | (
+    return (
         {
-            "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[point.schedule]}"',
-            "parallelism.pipeline_parallel_microbatch_size": str(point.micro_batch),
-            "parallelism.module_fqns_per_model_part": _parts(plan),
+            "training.seq_len": str(scenario.sequence),
+            "training.local_batch_size": str(local),
+            "training.global_batch_size": str(scenario.batch),
+            "training.dtype": '"float32"',
+            # CUDA graphs, its default, know neither pipelines nor dispatchers that wait for hosts.
+            "training.disable_cuda_graphs": str(point.pp > 1 or point.ep > 1),
+            "training.mixed_precision_param": (
+                '"bfloat16"' if scenario.precision == "bf16" else '"float32"'
+            ),
+            "parallelism.data_parallel_replicate_degree": str(replicas),
+            "parallelism.data_parallel_shard_degree": str(point.dp // replicas),
+            "parallelism.fsdp_reshard_after_forward": '"always"' if point.zero == 3 else '"never"',
+            "parallelism.tensor_parallel_degree": str(point.tp),
+            "parallelism.enable_sequence_parallel": str(point.sp),
+            "parallelism.context_parallel_degree": str(point.cp),
+            "parallelism.pipeline_parallel_degree": str(point.pp),
+            "parallelism.expert_parallel_degree": str(point.ep),
+            "activation_checkpoint": "FullAC.Config()" if recompute == "full" else "None",
+            "compile.enable_async_tensor_parallel": "False",
         }
-        if pipelined(point)
-        else {}
+        | (
+            {
+                "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[point.schedule]}"',
+                "parallelism.pipeline_parallel_microbatch_size": str(point.micro_batch),
+                "parallelism.module_fqns_per_model_part": _parts(plan),
+            }
+            if pipelined(point)
+            else {}
+        )
+        | (
+            # Its loss in parts leaves split backward passes without gradients of the last stage.
+            {"loss": "config.loss.loss_fn"} if _splits(point) else {}
+        )
     )
+
+
+def _splits(point: Point) -> bool:
+    """Return whether backward passes are split, so that weights' gradients come later."""
+    return pipelined(point) and point.schedule in REPLAYED
 
 
 def _parts(plan: Plan) -> str:
@@ -146,7 +210,8 @@ def _parts(plan: Plan) -> str:
 
 def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
     point, ends = plan.point, (plan.cuts[1], plan.cuts[-1] - plan.cuts[-2])
-    divisor = (point.tp if point.sp else 1) * (2 * point.cp if point.cp > 1 else 1)
+    parts, blocks = (2 * point.cp, 128 * point.cp) if point.cp > 1 else (1, 8)
+    divisor = lcm((point.tp if point.sp else 1) * parts, blocks)
     check_plain_experts(scenario, point, _NAME)
     refuse_first(
         (
@@ -174,11 +239,40 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
             "give a plan with other cuts, or pin search.cp to 1",
         ),
         (
+            scenario.model.kv_heads % point.tp > 0,
+            "plan.tp",
+            f"must divide the {scenario.model.kv_heads} key-value heads for {_NAME}",
+            point.tp,
+            "pin search.tp to a smaller degree",
+        ),
+        (
+            scenario.model.tied and pipelined(point),
+            "plan.pp",
+            f"must be 1 for {_NAME} where the head has the embedding's weights",
+            point.pp,
+            "pin search.pp to 1",
+        ),
+        (
+            point.cp > 1 and scenario.model.family == "gpt_oss",
+            "plan.cp",
+            f"must be 1 with GPT-OSS for {_NAME}, whose attention there is of variable length",
+            point.cp,
+            "pin search.cp to 1",
+        ),
+        (
             point.zero == 1 and point.sharers > 1,
             "plan.zero",
             f"must be 0, 2 or 3 for {_NAME}, which shards gradients with the optimizer's states",
             point.zero,
             "pin search.zero to 0, 2 or 3",
+        ),
+        (
+            point.zero == 3 and point.sharers > 1 and _splits(point),
+            "plan.zero",
+            f"must be 0 or 2 with split backward passes for {_NAME}, which loses gradients of "
+            "weights that were let go in between",
+            point.zero,
+            "pin search.zero to 0 or 2, or search.schedule to 1f1b, gpipe or interleaved",
         ),
         (
             point.zero == 0 and point.cp > 1,
@@ -244,10 +338,17 @@ def _check(scenario: ScenarioValues, plan: Plan, recompute: str) -> None:
         (
             scenario.sequence % divisor,
             "workload.sequence_length_tokens",
-            f"must be a multiple of {divisor} for {_NAME}, whose ranks each take as much: twice "
-            "cp, times tp with sequence parallelism",
+            f"must be a multiple of {divisor} for {_NAME}, whose loss takes a sequence in eight "
+            "parts, and with cp its attention blocks of 128 tokens",
             scenario.sequence,
             "choose another cp or tp",
+        ),
+        (
+            point.cp > 1 and scenario.context == "ring",
+            "workload.context",
+            f"must be all_gather for {_NAME}, whose ranks gather keys and values",
+            scenario.context,
+            "set workload.context to all_gather",
         ),
     )
 
@@ -269,6 +370,9 @@ _SIZES = (
     "tied",
 )
 _FLAVOURS: Mapping[tuple[str, str, str], tuple[str | int | bool, ...]] = {
+    ("llama3", "debugmodel", "llama3_debugmodel"): (
+        "llama", 6, 256, 16, 16, 768, 2048, 1, 1, 0, 0, 0, False,
+    ),
     ("llama3", "1B", "llama3_8b"): (
         "llama", 16, 2048, 32, 8, 8192, _LLAMA, 1, 1, 0, 0, 0, True,
     ),
@@ -301,6 +405,9 @@ _FLAVOURS: Mapping[tuple[str, str, str], tuple[str | int | bool, ...]] = {
     ),
     ("qwen3", "32B", "qwen3_32b"): (
         "qwen3", 64, 5120, 64, 8, 25600, _QWEN, 1, 1, 0, 0, 0, False,
+    ),
+    ("qwen3", "debugmodel_moe", "qwen3_moe_debug"): (
+        "qwen3_moe", 8, 256, 16, 8, 0, 2048, 64, 8, 768, 0, 0, False,
     ),
     ("qwen3", "30B-A3B", "qwen3_30b_a3b"): (
         "qwen3_moe", 48, 2048, 32, 4, 0, _QWEN, 128, 8, 768, 0, 0, False,
