@@ -15,7 +15,7 @@ TOOLS = (
     "torchtitan", "maxtext", "deepspeed", "megatron", "megatron_ranks", "bridge", "pipelining",
     "infiniband", "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs",
     "openmpi", "netbox", "chakra", "hta", "facts", "galvatron", "perfetto", "tpu", "steps",
-    "maxtext_steps",
+    "maxtext_steps", "megatron_steps",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.outside import maxtext
 from benchmarks.outside.steps import _beside, plan_quantities, seen_quantities
-from benchmarks.outside.tool import BUILD, Row
+from benchmarks.outside.tool import BUILD, Row, Tool
 from nest_core.api.price import given_plan
 from nest_core.costs import price
 from nest_core.interop.exporters import ExportRefused, export_plan
@@ -40,8 +40,8 @@ QUANTITIES = (
 """Weights of 16 bits are copies of the optimizer's that a step makes."""
 
 
-def tiny(model: str) -> ScenarioValues:
-    """Return the scenario of a tiny model on chips that JAX plans for."""
+def tiny(model: str, sequence: int, *settings: str) -> ScenarioValues:
+    """Return the scenario of a tiny model."""
     file = BUILD / f"tiny-{model}" / "config.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(MODELS[model]))
@@ -50,47 +50,70 @@ def tiny(model: str) -> ScenarioValues:
         [
             f'workload.model="{file}"',
             'fabric="h100-spine-leaf-64"',
-            'accelerator="tpu-v4"',
             f"workload.global_batch_sequences={BATCH}",
-            f"workload.sequence_length_tokens={SEQUENCE}",
-            'workload.context="all_gather"',
+            f"workload.sequence_length_tokens={sequence}",
+            *settings,
         ],
     )
 
 
 def rows() -> list[Row]:
     """Return a row for every plan: how many quantities are as planned, and all in words."""
-    folder = BUILD / "plans" / "maxtext-steps"
+    chip = ('accelerator="tpu-v4"', 'workload.context="all_gather"')
+    result, answers = compared(TOOL, "maxtext", PLANS, QUANTITIES, SEQUENCE, *chip)
+    return [*result, recomputed(answers)]
+
+
+def compared(
+    tool: Tool,
+    target: str,
+    plans: tuple[tuple[str, str], ...],
+    quantities: tuple[str, ...],
+    sequence: int,
+    *settings: str,
+) -> tuple[list[Row], dict[str, Any]]:
+    """Return the rows of plans of tiny models, and what the target's program saw of each.
+
+    Parameters
+    ----------
+    quantities : tuple of str
+        Names of what is compared, as `plan_quantities` has them.
+    sequence : int
+        Tokens.
+    """
+    folder = BUILD / "plans" / f"{target}-steps"
     shutil.rmtree(folder, ignore_errors=True)
     cases, planned, result = [], {}, []
-    for model, words in PLANS:
-        scenario = tiny(model)
+    for model, words in plans:
+        scenario = tiny(model, sequence, *settings)
         plan = given_plan(scenario, scenario.problem(), words).plan
         report = price(scenario.problem(plan.recompute), plan)
         name = f"{model} {words}"
         try:
-            bundle = export_plan("maxtext", scenario, report)
+            bundle = export_plan(target, scenario, report)
         except ExportRefused as error:
-            result.append(TOOL.row(f"one step of {name}", 1, 0, f"we refuse it: {error}"))
+            result.append(tool.row(f"one step of {name}", 1, 0, f"we refuse it: {error}"))
             continue
         (folder / name).mkdir(parents=True)
-        (folder / name / "nest_plan.yml").write_text(str(bundle.files["nest_plan.yml"]))
+        for file, content in bundle.files.items():
+            (folder / name / file).write_text(str(content))
         planned[name] = plan_quantities(scenario, report)
-        cases.append({"name": name, "ranks": plan.devices_used})
+        axes = list(planned[name]["groups"])
+        cases.append({"name": name, "ranks": plan.devices_used, "axes": axes})
     (folder / "cases.json").write_text(json.dumps(cases))
-    TOOL.run("steps_maxtext.py", folder)
+    tool.run(f"steps_{target}.py", folder)
     answers = json.loads((folder / "answers.json").read_text())
-    for name, quantities in planned.items():
+    for name, meant in planned.items():
         if "error" in answers[name]:
-            result.append(TOOL.row(f"one step of {name}", 1, 0, answers[name]["error"]))
+            result.append(tool.row(f"one step of {name}", 1, 0, answers[name]["error"]))
             continue
         happened = seen_quantities(answers[name]["ranks"])
-        pairs = {key: (quantities[key], happened[key]) for key in QUANTITIES if key in happened}
-        result.append(_beside(TOOL, f"one step of {name}", pairs))
-    return [*result, *recomputed(answers)]
+        pairs = {key: (meant[key], happened[key]) for key in quantities if key in happened}
+        result.append(_beside(tool, f"one step of {name}", pairs))
+    return result, answers
 
 
-def recomputed(answers: dict[str, Any]) -> list[Row]:
+def recomputed(answers: dict[str, Any]) -> Row:
     """Return the row of what recomputation does to the products of the same plan."""
     flops = {
         words.rpartition("recompute=")[2] if "recompute" in words else "none": answers[
@@ -100,4 +123,4 @@ def recomputed(answers: dict[str, Any]) -> list[Row]:
         if model == "llama" and words.startswith("dp=4,zero=3") and "group" not in words
     }
     words = ", ".join(f"{name} {flops[name] / flops['none']:.3f}" for name in flops)
-    return [TOOL.row("FLOPs of a step by recomputation, over those of none", None, None, words)]
+    return TOOL.row("FLOPs of a step by recomputation, over those of none", None, None, words)

@@ -16,9 +16,6 @@ from megatron.training import global_vars, initialize
 from megatron_plans import given_arguments
 from reading import expect, read_all
 
-torch.cuda.device_count = lambda: 1
-torch.cuda.set_device = lambda _: None
-
 
 def groups_made(args: Any) -> dict[str, Any]:
     """Return which groups this rank is in, by the axis that a plan calls them."""
@@ -64,4 +61,5 @@ def read(folder: Path, case: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    torch.cuda.device_count, torch.cuda.set_device = lambda: 1, lambda _: None
     read_all(read)

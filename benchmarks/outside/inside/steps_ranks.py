@@ -25,6 +25,9 @@ from torch.utils._pytree import tree_leaves
 LIMIT_S = 300
 KINDS = {
     "allreduce_": ("all-reduce", "tensors"),
+    "allreduce_coalesced_": ("all-reduce", "tensors"),
+    "reduce_scatter_tensor_coalesced_": ("reduce-scatter", "inputs"),
+    "allgather_into_tensor_coalesced_": ("all-gather", "outputs"),
     "reduce_": ("reduce", "tensors"),
     "_reduce_scatter_base_": ("reduce-scatter", "input_tensor"),
     "_allgather_base_": ("all-gather", "output_tensor"),
