@@ -12,10 +12,10 @@ import time
 from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
-    "torchtitan", "maxtext", "deepspeed", "megatron", "megatron_ranks", "bridge", "pipelining",
-    "infiniband", "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs",
-    "openmpi", "netbox", "chakra", "hta", "facts", "galvatron", "perfetto", "tpu", "steps",
-    "maxtext_steps", "megatron_steps",
+    "torchtitan", "torchtitan_steps", "maxtext", "maxtext_steps", "deepspeed", "deepspeed_steps",
+    "megatron", "megatron_ranks", "megatron_steps", "bridge", "pipelining", "infiniband", "opensm",
+    "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs", "openmpi", "netbox",
+    "chakra", "hta", "facts", "galvatron", "perfetto", "tpu",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 
@@ -31,23 +31,28 @@ seeded sequence that we export; those that we refuse before are counted, and why
 """
 
 
+RULE = "|---|---|---|---|---|---|\n"
+
+
 def table(rows: list[Row]) -> str:
     """Return rows in Markdown."""
-    lines = ["| tool | version | what | tried | accepted | |", "|---|---|---|---|---|---|"]
+    lines = []
     for row in rows:
         counts = ["–" if n is None else f"{n:,}" for n in (row.tried, row.accepted)]
         remark = row.remark.replace("|", "\\|")
         lines.append(
             f"| {row.tool} | {row.version} | {row.what} | {counts[0]} | {counts[1]} | {remark} |"
         )
-    return "\n".join(lines) + "\n"
+    return "| tool | version | what | tried | accepted | |\n" + RULE + "\n".join(lines) + "\n"
 
 
 def updated(page: str, rows: list[Row]) -> str:
-    """Return a page with rows of the same tool and subject replaced, and others at the end."""
+    """Return a page with rows of the same tool and subject replaced, those of a tool together."""
+    head, _, old = page.partition(RULE)
     new = {_subject(line): line for line in table(rows).splitlines()[2:]}
-    lines = [new.pop(_subject(line), line) for line in page.splitlines()]
-    return "\n".join([*lines, *new.values()]) + "\n"
+    lines = [new.pop(_subject(line), line) for line in old.splitlines()]
+    lines = sorted([*lines, *new.values()], key=lambda line: _subject(line)[0].lower())
+    return head + RULE + "\n".join(lines) + "\n"
 
 
 def _subject(line: str) -> tuple[str, ...]:

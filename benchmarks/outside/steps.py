@@ -1,12 +1,16 @@
-"""One optimizer step of a tiny model with our files: what happens beside what was planned."""
+"""One optimizer step of a tiny model with our files: what happens beside what was planned.
+
+Targets have a module each: ``deepspeed_steps``, ``torchtitan_steps``, ``maxtext_steps``,
+``megatron_steps``.
+"""
 
 import json
 import math
 import shutil
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.outside import deepspeed, torchtitan
 from benchmarks.outside.tool import BUILD, Row, Tool
 from nest_core.api.price import given_plan
 from nest_core.costs import REPLAYED, Point, Report, price
@@ -14,55 +18,22 @@ from nest_core.interop.exporters import ExportRefused, chakra, export_plan
 from nest_core.interop.exporters.astra_workload import TraceStep, groups_of, workload
 from nest_core.scenario import ScenarioValues, load_scenario
 
-TOOL = deepspeed.TOOL
-SMALL, DEBUG, EXPERTS = (
-    {
-        "model_type": kind,
-        "hidden_size": hidden,
-        "intermediate_size": inner,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": key_heads,
-        "vocab_size": words,
-        "max_position_embeddings": 256,
-        "rms_norm_eps": 1e-6,
-        "tie_word_embeddings": False,
-    }
-    for kind, hidden, inner, layers, heads, key_heads, words in (
-        ("llama", 64, 128, 4, 8, 4, 256),
-        ("llama", 256, 768, 6, 16, 16, 2048),
-        ("qwen3_moe", 256, 768, 8, 16, 8, 2048),
-    )
-)
-EXPERTS |= {
-    "head_dim": 128,
-    "num_experts": 64,
-    "num_experts_per_tok": 8,
-    "moe_intermediate_size": 768,
-    "norm_topk_prob": True,
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 256,
+    "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
 }
-"""Models of 181 thousand parameters, and of 6 and 300 million: torchtitan's debug models."""
-BATCH, SEQUENCE = 8, 256
+"""A model of 181 thousand parameters, of which the others are made."""
+MIXTRAL = LLAMA | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
 NEAR = 0.02
 """Of a number, within which it is as planned; shards are padded."""
-DEEPSPEED = (
-    "dp=2,zero=0", "dp=4,zero=1", "dp=4,zero=2", "dp=2,zero=3", "dp=4,zero=3",
-    "dp=2,zero=1,micro_batch=2", "dp=1,tp=2,zero=0", "dp=2,tp=2,zero=0", "dp=2,tp=2,zero=1",
-    "dp=2,tp=2,zero=2", "dp=2,tp=2,zero=3", "dp=2,pp=2,zero=0", "dp=2,pp=2,zero=1",
-    "dp=2,pp=2,zero=1,recompute=full",
-)  # fmt: skip
-TORCHTITAN = (
-    "dp=2,zero=0", "dp=2,zero=2", "dp=2,zero=3", "dp=2,zero=3,micro_batch=4",
-    "dp=2,zero=3,recompute=full", "dp=4,zero=2,zero_group=2", "dp=4,zero=3,zero_group=2",
-    "dp=1,tp=2,sp=false", "dp=2,tp=2,sp=true,zero=3", "dp=2,cp=2,zero=3",
-    "dp=2,cp=2,zero=3,recompute=full", "dp=2,pp=2,zero=0", "dp=2,pp=2,zero=2", "dp=2,pp=2,zero=3",
-    "dp=2,pp=2,zero=2,schedule=interleaved,interleave=2",
-    "dp=2,pp=2,zero=3,schedule=interleaved,interleave=2",
-    "dp=2,pp=2,zero=2,schedule=interleaved_zb,interleave=2",
-    "dp=2,pp=2,zero=2,schedule=zbv,interleave=2", "dp=2,pp=2,zero=3,schedule=zbv,interleave=2",
-    "dp=2,pp=2,zero=0,schedule=dualpipev,interleave=2", "dp=4,pp=2,zero=3,zero_group=2",
-    "dp=2,tp=2,pp=2,sp=true,zero=3",
-)  # fmt: skip
 KINDS = {
     chakra.ALL_REDUCE: "all-reduce",
     chakra.ALL_GATHER: "all-gather",
@@ -71,76 +42,98 @@ KINDS = {
 }
 
 
-def tiny(config: dict[str, Any], *settings: str) -> ScenarioValues:
-    """Return the scenario of a tiny model."""
-    file = BUILD / "tiny-{model_type}-{hidden_size}".format(**config) / "config.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(config))
-    return load_scenario(
-        "llama2-7b-64-h100",
-        [
-            f'workload.model="{file}"',
-            'fabric="h100-spine-leaf-64"',
-            f"workload.global_batch_sequences={BATCH}",
-            f"workload.sequence_length_tokens={SEQUENCE}",
-            'workload.context="all_gather"',
-            *settings,
-        ],
-    )
+@dataclass(frozen=True, slots=True)
+class TinyJob:
+    """A plan of a tiny model.
+
+    Parameters
+    ----------
+    plan : str
+        As a user writes it.
+    model : dict
+        Its configuration, as Hugging Face has it.
+    batch, sequence : int
+        Sequences of a step, and tokens of each.
+    settings : tuple of str
+        Of the scenario.
+    """
+
+    plan: str
+    model: dict[str, Any]
+    batch: int
+    sequence: int
+    settings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the plan behind its model."""
+        return f"{self.model['model_type']} {self.plan}"
+
+    def scenario(self, folder: str) -> ScenarioValues:
+        """Return its scenario, whose model lies in a folder of its target."""
+        file = BUILD / "tiny" / folder / f"{self.name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(self.model))
+        return load_scenario(
+            "llama2-7b-64-h100",
+            [
+                f'workload.model="{file}"',
+                'fabric="h100-spine-leaf-64"',
+                f"workload.global_batch_sequences={self.batch}",
+                f"workload.sequence_length_tokens={self.sequence}",
+                *self.settings,
+            ],
+        )
 
 
-def rows() -> list[Row]:
-    """Return a row for every plan: how many quantities are as planned, and all of them."""
-    return [
-        *stepped(torchtitan.TOOL, "torchtitan", DEBUG, TORCHTITAN),
-        *stepped(torchtitan.TOOL, "torchtitan", EXPERTS, ("dp=2,ep=2,zero=3",)),
-        *stepped(deepspeed.TOOL, "deepspeed", SMALL, DEEPSPEED),
-    ]
+def stepped(
+    tool: Tool, target: str, jobs: list[TinyJob], quantities: tuple[str, ...] = ()
+) -> tuple[list[Row], dict[str, Any]]:
+    """Return the rows of a target, whose program makes the step of all jobs, and what it saw.
 
-
-def stepped(tool: Tool, target: str, config: dict[str, Any], plans: tuple[str, ...]) -> list[Row]:
-    """Return the rows of a target and model, whose program makes the step of all plans."""
+    Parameters
+    ----------
+    quantities : tuple of str
+        Names of what is compared, as `plan_quantities` has them; empty: all that were looked at.
+    """
     folder = BUILD / "plans" / f"{target}-steps"
     shutil.rmtree(folder, ignore_errors=True)
     cases, planned, result = [], {}, []
-    for plan in plans:
-        narrow = target == "deepspeed" and "zero=0" in plan
-        scenario = tiny(config, *["workload.gradient_bytes=2"] * narrow)
-        problem = scenario.problem()
-        given = given_plan(scenario, problem, plan).plan
-        report = price(scenario.problem(given.recompute), given)
+    for job in jobs:
+        scenario = job.scenario(target)
+        plan = given_plan(scenario, scenario.problem(), job.plan).plan
+        report = price(scenario.problem(plan.recompute), plan)
         try:
             bundle = export_plan(target, scenario, report)
         except ExportRefused as error:
-            result.append(tool.row(f"one step of {plan}", 1, 0, f"we refuse it: {error}"))
+            result.append(tool.row(f"one step of {job.name}", 1, 0, f"we refuse it: {error}"))
             continue
-        (folder / plan).mkdir(parents=True)
+        (folder / job.name).mkdir(parents=True)
         for file, content in bundle.files.items():
-            (folder / plan / file).write_text(str(content))
-        planned[plan] = plan_quantities(scenario, report)
+            (folder / job.name / file).write_text(str(content))
+        planned[job.name] = plan_quantities(scenario, report)
         cases.append(
             {
-                "name": plan,
-                "ranks": given.devices_used,
-                "batch": BATCH,
-                "sequence": SEQUENCE,
-                "plan": given.to_json(),
-                "config": config,
+                "name": job.name,
+                "ranks": plan.devices_used,
+                "batch": job.batch,
+                "sequence": job.sequence,
+                "plan": plan.to_json(),
+                "config": job.model,
+                "axes": list(planned[job.name]["groups"]),
             }
         )
     (folder / "cases.json").write_text(json.dumps(cases))
     tool.run(f"steps_{target}.py", folder)
     answers = json.loads((folder / "answers.json").read_text())
-    for plan, quantities in planned.items():
-        if "error" in answers[plan]:
-            result.append(tool.row(f"one step of {plan}", 1, 0, answers[plan]["error"]))
+    for name, meant in planned.items():
+        if "error" in answers[name]:
+            result.append(tool.row(f"one step of {name}", 1, 0, answers[name]["error"]))
             continue
-        happened = seen_quantities(answers[plan]["ranks"])
-        pairs = {
-            name: (quantities[name], happened[name]) for name in quantities if name in happened
-        }
-        result.append(_beside(tool, f"one step of {plan}", pairs))
-    return result
+        happened = seen_quantities(answers[name]["ranks"])
+        pairs = {key: (meant[key], happened[key]) for key in quantities or meant if key in happened}
+        result.append(beside(tool, f"one step of {name}", pairs))
+    return result, answers
 
 
 def plan_quantities(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
@@ -217,7 +210,7 @@ def _seen_bytes(rank: dict[str, Any]) -> dict[str, int]:
     return dict(sizes)
 
 
-def _beside(tool: Tool, what: str, pairs: dict[str, tuple[Any, Any]]) -> Row:
+def beside(tool: Tool, what: str, pairs: dict[str, tuple[Any, Any]]) -> Row:
     """Return the row of a plan: how many quantities are as planned, and all of them in words."""
     same = {name: _alike(*pair) for name, pair in pairs.items()}
     words = [

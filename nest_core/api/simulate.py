@@ -393,8 +393,9 @@ def _beside(result: Simulated, trace: RankTrace) -> tuple[RankTrace, int, dict[s
     require(
         trace.ranks in (None, used) and rank is not None and 0 <= rank < used,
         trace.name,
-        f"must be of one of the plan's {used:,} ranks and say of which (distributedInfo)",
-        "without a rank" if trace.rank is None else f"rank {trace.rank} of {trace.ranks}",
+        f"must be of one of the plan's {used:,} ranks and say of which (distributedInfo; of "
+        "Chakra's the last number of the file's name)",
+        "without a rank" if trace.rank is None else f"rank {trace.rank} of {trace.ranks or 'any'}",
         "give the plan that ran with --plan, and traces of its run",
     )
     stage = next(s for s, ranks in enumerate(plan.ranks) if rank in ranks)

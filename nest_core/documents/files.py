@@ -157,13 +157,13 @@ def _blocks_of(file: io.BufferedIOBase, start: bytes) -> Iterator[bytes]:
 
 def _check_log(start: bytes, size: int, name: str) -> None:
     _check_packed(start, name)
-    require(start, name, "must hold a log", "empty", "name the file that the job wrote")
+    require(start, name, "must hold text", "empty", "name what the job or its profiler wrote")
     require(
         b"\0" not in start or start.startswith(_UTF16),
         name,
         "must be text",
         "binary",
-        "name the file that the job printed to",
+        "name the text that the job or its profiler wrote",
     )
     require(
         size <= MAX_LOG_BYTES,

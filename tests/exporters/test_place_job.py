@@ -118,6 +118,13 @@ def test_levels_that_hosts_do_not_name_are_said():
     assert "no host says" not in place(shapes, [f"h{k} s.b{k // 2}.h{k}" for k in range(8)]).words
 
 
+def test_hosts_without_an_address_among_others_count_as_apart():
+    found = place(shapes_of(2, 2), ["a s.l1.a", "b", "c s.l1.c", "d"])
+    assert sorted(found.hosts[:2]) == ["a", "c"]
+    assert (found.cut, found.loss) == ([1], 0.01)
+    assert found.words.endswith("; hosts without a switch above them (b, ...) count as apart: 2")
+
+
 def test_a_cut_is_said_with_its_price_and_the_plan_that_loses_less():
     shapes = shapes_of(4, 2)
     shapes["levels"][0]["other"] = {"plan": "dp 16, tp 4", "loss": 0.004}

@@ -172,11 +172,11 @@ def _start() -> str:
     return _START.format(place_job=inspect.getsource(place_job))
 
 
-def _run(scenario: ScenarioValues, report: Report, shapes: dict[str, Any]) -> str:
+def _run(scenario: ScenarioValues, report: Report, shape: dict[str, Any]) -> str:
     """Return the lines that say which nodes a plan takes, and what each of them starts."""
     return _RUN.format(
-        nodes=shapes["nodes"],
-        shapes=json.dumps(shapes, separators=(",", ":")),
+        nodes=shape["nodes"],
+        shapes=json.dumps(shape, separators=(",", ":")),
         script=export_megatron(scenario, report, STEPS).files["launch.sh"],
     )
 

@@ -73,6 +73,9 @@ def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> OrderedHosts:
     nodes = shapes["nodes"]
     _check(len(paths) < nodes, f"{nodes} hosts", [f"{len(paths)}"], "ask for more")
     paths = {host: tuple(given[host]) if given else path for host, path in paths.items()}
+    blank = [host for host, path in paths.items() if not path]
+    apart = blank if len(blank) < len(paths) else []
+    paths.update((host, (host,)) for host in apart)
     levels = [level["groups"] for level in shapes["levels"]]
     order = _fill(list(range(nodes)), sorted(paths, key=lambda host: paths[host]), paths, levels)
     hosts = [order[node] for node in range(nodes)]
@@ -80,7 +83,12 @@ def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> OrderedHosts:
         sum(len({_above(paths[hosts[node]], height) for node in group}) > 1 for group in groups)
         for height, groups in enumerate(map(_members, levels))
     ]
-    return OrderedHosts(hosts, cut, *_told(shapes, cut, max(map(len, paths.values()))))
+    loss, words = _told(shapes, cut, max(map(len, paths.values())))
+    if apart and levels:
+        words += (
+            f"; hosts without a switch above them ({apart[0]}, ...) count as apart: {len(apart)}"
+        )
+    return OrderedHosts(hosts, cut, loss, words)
 
 
 def _check(wrong: object, what: str, got: Sequence[str], remedy: str = "submit it there") -> None:

@@ -212,6 +212,10 @@ def test_traces_stand_beside_the_simulated_iteration_of_their_stage(tmp_path, ca
             "dur",
         ),
         ("\x1f\x8b\x08\x00", "gzip"),
+        (
+            "\x0a\x05\x00",
+            "must be text, but is 'binary': name the text that the job or its profiler",
+        ),
     ],
 )
 def test_what_is_no_trace_is_one_sentence(tmp_path, text, sentence):
@@ -219,6 +223,17 @@ def test_what_is_no_trace_is_one_sentence(tmp_path, text, sentence):
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=sentence):
         read_trace(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("et_plus.64.json", "rank 64 of any"), ("et_plus.json", "without a rank")]
+)
+def test_a_chakra_trace_of_no_rank_of_the_plan_is_one_sentence(tmp_path, name, value, capsys):
+    file = linked(tmp_path, [("compute", 1_000, 1_900, 7)], name)
+    assert run(["diff", SCENARIO, str(file), "--plan", PLAN]) == 2
+    error = capsys.readouterr().err
+    assert f"the last number of the file's name), but is '{value}': give the plan" in error
+    assert len(error.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(("rank", "ranks"), [(64, 128), (0, 8), (0, 0)])
