@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("nest_core", "nest_studio", "pages")
 
-MAX_STATEMENTS = 49_650
+MAX_STATEMENTS = 49_656
 """AST statements, docstrings not counted."""
 
 MAX_VAGUE_NAMES_PER_1000_LINES = 0.2

@@ -13,9 +13,9 @@ from benchmarks.outside.tool import BUILD, ROOT, Missing, Row
 
 TOOLS = (
     "torchtitan", "torchtitan_steps", "maxtext", "maxtext_steps", "deepspeed", "deepspeed_steps",
-    "megatron", "megatron_ranks", "megatron_steps", "bridge", "pipelining", "infiniband", "opensm",
-    "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs", "openmpi", "netbox",
-    "chakra", "hta", "facts", "galvatron", "perfetto", "tpu",
+    "trainer_steps", "megatron", "megatron_ranks", "megatron_steps", "bridge", "pipelining",
+    "infiniband", "opensm", "simgrid", "simgrid_iterations", "infragraph", "slurm", "slurm_jobs",
+    "openmpi", "netbox", "chakra", "hta", "facts", "galvatron", "perfetto", "tpu",
 )  # fmt: skip
 """Modules of this package, in the order of the table."""
 

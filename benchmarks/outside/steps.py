@@ -1,7 +1,7 @@
 """One optimizer step of a tiny model with our files: what happens beside what was planned.
 
-Targets have a module each: ``deepspeed_steps``, ``torchtitan_steps``, ``maxtext_steps``,
-``megatron_steps``.
+What makes a step has a module each: ``deepspeed_steps``, ``trainer_steps`` (transformers),
+``torchtitan_steps``, ``maxtext_steps``, ``megatron_steps``.
 """
 
 import json
@@ -87,7 +87,11 @@ class TinyJob:
 
 
 def stepped(
-    tool: Tool, target: str, jobs: list[TinyJob], quantities: tuple[str, ...] = ()
+    tool: Tool,
+    target: str,
+    jobs: list[TinyJob],
+    quantities: tuple[str, ...] = (),
+    program: str = "",
 ) -> tuple[list[Row], dict[str, Any]]:
     """Return the rows of a target, whose program makes the step of all jobs, and what it saw.
 
@@ -95,12 +99,15 @@ def stepped(
     ----------
     quantities : tuple of str
         Names of what is compared, as `plan_quantities` has them; empty: all that were looked at.
+    program : str
+        What makes the steps, ``inside/steps_PROGRAM.py``; empty: it is called as the target.
     """
-    folder = BUILD / "plans" / f"{target}-steps"
+    program = program or target
+    folder = BUILD / "plans" / f"{program}-steps"
     shutil.rmtree(folder, ignore_errors=True)
     cases, planned, result = [], {}, []
     for job in jobs:
-        scenario = job.scenario(target)
+        scenario = job.scenario(program)
         plan = given_plan(scenario, scenario.problem(), job.plan).plan
         report = price(scenario.problem(plan.recompute), plan)
         try:
@@ -124,7 +131,7 @@ def stepped(
             }
         )
     (folder / "cases.json").write_text(json.dumps(cases))
-    tool.run(f"steps_{target}.py", folder)
+    tool.run(f"steps_{program}.py", folder)
     answers = json.loads((folder / "answers.json").read_text())
     for name, meant in planned.items():
         if "error" in answers[name]:
