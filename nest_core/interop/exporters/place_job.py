@@ -74,8 +74,8 @@ def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> OrderedHosts:
     _check(len(paths) < nodes, f"{nodes} hosts", [f"{len(paths)}"], "ask for more")
     paths = {host: tuple(given[host]) if given else path for host, path in paths.items()}
     blank = [host for host, path in paths.items() if not path]
-    apart = blank if len(blank) < len(paths) else []
-    paths.update((host, (host,)) for host in apart)
+    lone = blank if len(blank) < len(paths) else []
+    paths.update((host, (host,)) for host in lone)
     levels = [level["groups"] for level in shapes["levels"]]
     order = _fill(list(range(nodes)), sorted(paths, key=lambda host: paths[host]), paths, levels)
     hosts = [order[node] for node in range(nodes)]
@@ -84,10 +84,8 @@ def place(shapes: Mapping[str, Any], lines: Iterable[str]) -> OrderedHosts:
         for height, groups in enumerate(map(_members, levels))
     ]
     loss, words = _told(shapes, cut, max(map(len, paths.values())))
-    if apart and levels:
-        words += (
-            f"; hosts without a switch above them ({apart[0]}, ...) count as apart: {len(apart)}"
-        )
+    if lone and levels:
+        words += f"; hosts without a switch above them ({lone[0]}, ...) count as apart: {len(lone)}"
     return OrderedHosts(hosts, cut, loss, words)
 
 
